@@ -36,13 +36,13 @@ def alike(data, column, many):
 
 
 def thinned(every):
-    """Mark a test: the fast tests include its first case and each `every`-th later case; `make test-all` runs all."""
+    """Mark a test of which the fast tests run only the first of every `every` cases; `make test-all` runs all cases."""
     return pytest.mark.thinned(every)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases of thinned tests that the fast gate leaves out as slow."""
+    """Mark the cases of thinned tests that the fast tests leave out as slow."""
     met = Counter()
     for item in items:
         if (mark := item.get_closest_marker("thinned")) and not item.get_closest_marker("slow"):
@@ -147,7 +147,7 @@ def given_of(recorded):
 
 
 def norm_of(sensitivity):
-    """Return the norm in which a sensitivity is stated, as a function of vectors multiplied by its weights."""
+    """Return the norm of a sensitivity, a function of vectors already multiplied by the sensitivity's weights."""
     if sensitivity.norm == "hull":
         return HullLaw(sensitivity.weights, sensitivity.pairs).norm
     return partial(nuclear, sensitivity.pairs) if sensitivity.norm == "nuclear" else NORMS[sensitivity.norm]

@@ -36,7 +36,7 @@ PLANTED = 0.734512345
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a custodian's folder with a plan, a study and rows."""
+    """Return a custodian's folder with files: a saved plan, a saved study (a list of plans), and two sets of rows."""
     monkeypatch.chdir(tmp_path)
     PLAN.save("mean.plan.json")
     STUDY.save("study.json")
@@ -121,7 +121,10 @@ def test_a_plan_by_formula_is_the_plan_of_the_function(declared, capsys):
     ids=str,
 )
 def test_bins_are_a_number_or_edges_and_a_grid_is_its_step(options, keywords, declared, capsys):
-    """Earlier, the error about missing bins proposed bin edges and a grid, which the command then refused."""
+    """The command ``privstats plan`` accepts numbers of bins, bin edges and steps of a grid as options.
+
+    Earlier, the error about missing bins proposed bin edges and a grid, but the command refused both options.
+    """
     code, said, complaint = ran(
         capsys, "plan", "y", "--domain", "domain.json", "--eps", 1, "--n", 500, "--function", *options
     )
@@ -162,9 +165,10 @@ def test_a_table_schema_becomes_a_domain(declared, capsys):
     ids=str,
 )
 def test_a_ledger_that_is_missing_names_a_budget_that_the_fit_can_be_charged_to(options, declared, capsys):
-    """Earlier, the error about a missing ledger proposed the budget mu=1 for every call.
+    """The error about a missing ledger proposes a budget that covers the cost of the fit.
 
-    The command then created a ledger with a budget to which the fit could not be charged, and kept this ledger.
+    If another budget is given, the command does not create a ledger. Earlier, the error proposed the budget mu=1 for
+    every call, and the command created a ledger to which the fit could not be charged.
     """
     rows = DOMAIN.synthetic(500, seed=3)
     rows.assign(**{"a person": range(500)}).to_csv("rows.csv", index=False)
@@ -508,9 +512,10 @@ def test_numbers_that_are_paid_for_are_seen_even_if_no_file_can_be_written(folde
 
 @pytest.mark.parametrize("words", ["fit", "run"])
 def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(words, declared, capsys, monkeypatch):
-    """Earlier, a failure to print the result prevented the saving of the result.
+    """If the result of a charged fit cannot be printed, the command saves the result and names its file.
 
-    A later version saved the result but did not say so.
+    Earlier, a failure to print the result prevented the saving of the result. A later version saved the result but did
+    not say so.
     """
 
     class Full(io.StringIO):
@@ -528,9 +533,9 @@ def test_numbers_that_are_paid_for_are_saved_even_if_they_cannot_be_printed(word
 @pytest.mark.parametrize("closed", [True, False])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream, declared, monkeypatch):
-    """Earlier, a broken pipe or a closed output stream made the command fail after the charge.
+    """If the output stream is closed or its pipe is broken, the command saves the result of a charged fit.
 
-    The result was then not saved.
+    Earlier, the command failed after the charge, and the result was not saved.
     """
 
     @contextmanager
@@ -554,7 +559,7 @@ def test_what_is_paid_for_is_saved_though_nobody_reads_the_output(closed, stream
 
 
 def test_a_ledger_that_is_shown_names_the_command_that_lists_it(folder, capsys):
-    """Earlier, the error for ``privstats show`` of a ledger proposed Python code in place of a command."""
+    """The error for ``privstats show`` of a ledger proposes the command ``privstats ledger``, not Python code."""
     ps.Ledger(PureDP(2.0), "study.sqlite")
     code, said, complaint = ran(capsys, "show", "study.sqlite")
     assert (code, said) == (2, "") and complaint.endswith("or list a ledger by privstats ledger study.sqlite\n")

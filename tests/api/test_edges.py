@@ -1,4 +1,4 @@
-"""Every function at the limits of its arguments: an answer, or an error with a cure; never a crash."""
+"""Every function, called with arguments at the limits of their ranges, gives a result or an error with a remedy."""
 
 import numpy as np
 import pandas as pd
@@ -168,7 +168,10 @@ def test_equal_variances_are_uncertain_when_they_are_small_beside_the_noise():
 
 
 def test_arguments_of_result_methods_that_do_not_fit_are_named():
-    """Earlier, a wrong call of a result's method was reported as an unexpected failure at boundary.py:48."""
+    """The error about a wrong call of a result's method names the wrong or missing argument.
+
+    Earlier, the error reported an unexpected failure at boundary.py:48.
+    """
     fit = ps.dp_lm("y ~ x + C(g)", ROWS[240], eps=4.0, domain=DOMAIN, rng=1)
     for call, text in (
         (lambda: fit.means(), r"means\(\) missing a required argument"),

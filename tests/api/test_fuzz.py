@@ -1,4 +1,7 @@
-"""Random arguments and frames give a result or one of our own errors; no row leaks, and neighbours behave alike."""
+"""Random arguments and data frames give a result or an expected error, and neighbouring data give the same outcome.
+
+Expected errors are instances of PrivstatsError. Results and errors contain no value of the rows.
+"""
 
 import pickle
 import warnings
@@ -83,7 +86,7 @@ def call(rng):
 
 
 def frames(rng):
-    """Return a frame and a neighbour of the frame, which differ in one row."""
+    """Return a random data frame and its neighbour, a data frame that differs in one row."""
     data = pd.DataFrame(
         {
             "y": rng.normal(0, 2, N),
@@ -109,7 +112,10 @@ def frames(rng):
 
 
 def outcome(verb, data, keywords):
-    """Return the visible outcome of a call: "refused" and the error, "plan" and its text, or function and method."""
+    """Return the visible outcome of a call, a pair of texts.
+
+    The pair is "refused" and the text of the error, or "plan" and the text of the plan, or the function and its method.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -138,7 +144,8 @@ def test_whatever_is_asked_of_whatever_data_nothing_shows_but_a_result_or_a_refu
         (verb, keywords), (data, neighbour) = call(rng), frames(rng)
         shown, other = outcome(verb, data, keywords), outcome(verb, neighbour, keywords)
         results[shown[0]] += 1
-        if keywords.get("unit") is None:  # with `unit`, neighbours may differ in the number of units, which is public
+        # with `unit`, outcomes may differ: the number of units is public, and neighbours may differ in it
+        if keywords.get("unit") is None:
             same = shown == other if shown[0] in ("refused", "plan") else shown[0] == other[0]
             assert same, (verb, keywords, shown, other)
     assert results.total() - results["refused"] >= 2, results

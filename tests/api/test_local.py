@@ -1,4 +1,7 @@
-"""The local model from outside: the collector's estimates, the total privacy loss of holders, and refused calls."""
+"""Functions of the local model, in which holders add noise to their own rows and send answers to a collector.
+
+Tested are the collector's estimates, the total privacy loss of a holder, and errors about wrong calls.
+"""
 
 import inspect
 import math
@@ -55,7 +58,8 @@ def test_intervals_of_proportions_cover():
         hits.append(low <= 0.3 <= high)
         z.append((fit.proportion - 0.3) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / len(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))  # halved noise would be detected
+    # with noise of half the scale, this standard deviation would be far below 1
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * len(z)))
     assert abs(np.mean(z)) < 4 / math.sqrt(len(z))
 
 
@@ -126,9 +130,9 @@ def test_rows_reach_the_collector_through_answers_only(monkeypatch):
 
 
 def solved(x, y):
-    """Return coefficients with weights ``min(1, 2 / |x|^2)`` and Huber's psi, and their sandwich covariance.
+    """Return a robust regression estimate from scaled rows (x, y), and its sandwich covariance.
 
-    The rows (x, y) are scaled.
+    The estimate uses Huber's psi and the weights ``min(1, 2 / |x|^2)``.
     """
     theta, w = np.zeros(x.shape[1]), np.minimum(1, 2 / (x**2).sum(axis=1))
     for _ in range(200):
@@ -168,7 +172,8 @@ def test_intervals_cover():
         hits.append((interval[0] <= TRUTH) & (interval[1] >= TRUTH))
         z.append((fit.params - TRUTH) / fit.bse)
     assert abs(np.mean(hits) - 0.95) < 4 * math.sqrt(0.95 * 0.05 / np.size(hits))
-    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))  # halved noise would be detected
+    # with noise of half the scale, this standard deviation would be far below 1
+    assert np.std(z) == pytest.approx(1, abs=4 / math.sqrt(2 * np.size(z)))
     assert fit.noise_share.min() > 0.8
 
 

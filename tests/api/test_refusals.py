@@ -267,7 +267,7 @@ def test_an_error_about_an_argument_is_a_value_error_too():
 
 def test_dates_and_levels_that_are_not_declared_are_told_how_to_be():
     data = ROWS.assign(since=pd.Timestamp("2020-01-01"))
-    for eps in (0.01, 500.0):  # the larger budget would suffice to estimate the range of a column of numbers
+    for eps in (0.01, 500.0):  # eps = 500 would suffice to estimate the range of a column of numbers
         with pytest.raises(ps.DomainError, match="column 'since' has dates and is not declared; write domain="):
             ps.dp_lm("y ~ since", data, eps, domain=DOMAIN)
 
@@ -348,7 +348,10 @@ def test_a_question_about_budgets_warns_of_none():
 
 
 def test_a_file_with_another_separator_is_named():
-    """Earlier, the error about a wrong separator proposed only commas, which breaks numbers with decimal commas."""
+    """The error about a file with another separator than commas names the separator and the format to write.
+
+    Earlier, the error proposed only commas, although commas would break numbers with decimal commas.
+    """
     rows = pd.DataFrame({"y;x;g": ["1;2;a"]})
     cure = r"with ';' between them; write commas there, and decimals with a point, as in 1\.5$"
     with pytest.raises(ps.FormulaError, match=f"no column 'y'; all names stand in one column, {cure}"):

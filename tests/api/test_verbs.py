@@ -1,4 +1,4 @@
-"""Each function's options are in its signature, its docstring and its checks before any data are read."""
+"""Each function's signature, docstring and checks of arguments agree; all checks precede the first access to data."""
 
 import inspect
 import itertools
@@ -255,7 +255,7 @@ def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb
     heads = {line.partition(" : ")[0]: line for line in lines}
     methods, described = (re.findall(r'"(\w+)"', heads[name]) for name in ("mech", "noise"))
     taken = set()
-    # dp_glm accepts some noises only without intervals
+    # some noise distributions of dp_glm are available only without intervals
     wanted = ("sandwich", "none") if verb == "glm" else ("sandwich",)
     budgets = ({"eps": 2.0}, {"mu": 1.0}, APPROX)
     for mech, noise, budget, inference in itertools.product(methods, NOISES, budgets, wanted):
@@ -272,7 +272,7 @@ def test_the_noises_that_the_docstring_names_are_those_that_some_method_has(verb
 
 @verbs
 def test_every_option_of_the_signature_belongs_to_some_method(verb):
-    """An option in the signature that every method refuses would mislead users."""
+    """Every option in a function's signature is accepted by at least one of the function's methods."""
     values = {"theta_bound": 1.5, "split": 0.6, "ridge": 1.0, "tail": "cautious", "margins": True, "eta": 0.5,
               "grid": 0.5, "density": True, "geometric": True, "alpha": 0.1,
               "steps": 3, "step_size": 0.2, "batch": 50, "clip": 2.0, "tuning": 2.0}  # fmt: skip

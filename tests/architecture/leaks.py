@@ -1,4 +1,4 @@
-"""Planted values that occur nowhere else, and searches for them."""
+"""Data with planted values that occur nowhere else, and functions that search outputs for these values."""
 
 import io
 import logging
@@ -24,7 +24,7 @@ ROWS = (BlockRows, RowValues, Block, Conversation, Frame, Batches, Kept, File)  
 
 
 def frame(n=N):
-    """Return n rows inside the domain of `tests.every`."""
+    """Return n rows with the columns of the calls in `tests.every`; all values lie within the declared bounds."""
     data = pd.DataFrame({"y": np.linspace(0, 100, n), "x": np.linspace(5, 80, n), "z": np.linspace(0, 10, n)})
     data["g"] = np.array(["a", "b"])[np.arange(n) % 2]
     data["b"], data["w"], data["count"] = data["z"] > 5, np.linspace(0.5, 2, n), np.arange(n) % 7
@@ -105,7 +105,10 @@ def refusal(call, kind=ps.PrivstatsError):
 
 
 def assert_holds_no_row(thing, rows=N):
-    """Check that `thing`, all objects it refers to and its pickle hold no planted value and no array of data length."""
+    """Check that `thing` and all objects it refers to hold no planted value and no array with one entry per row.
+
+    The pickle of `thing` must hold no planted value, either.
+    """
     held = pickle.dumps(thing)
     for canary in CANARIES:
         assert str(canary).encode() not in held

@@ -88,10 +88,10 @@ def rows():
 
 
 def places_of(route):
-    """Return a pair for each function of the package that a kind of fit calls: the function's file and first line.
+    """Return the file and the first line of each function of the package that is called by a kind of fit.
 
-    Rehearsals (runs of the fit on synthetic rows, to plan its queries) use the real mechanisms here, so that the code
-    of queries that a fit may ask, but does not ask here, is included.
+    A rehearsal runs the fit on synthetic rows to plan its queries. Rehearsals use the real mechanisms here, so that the
+    code of queries that a fit may ask, but does not ask of these rows, is included.
     """
     seen = set()
 

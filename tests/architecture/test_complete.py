@@ -48,9 +48,10 @@ def test_a_missing_cell_moves_no_total_beyond_the_claim(transcripts, name, many)
 
 @pytest.mark.parametrize("name", ["lm suffstats", "mean", "hist", "median", "mean by group", "quantiles"])
 def test_the_number_of_rows_of_a_complete_design_is_the_public_one(transcripts, name):  # noqa: F811
-    """Every row counts if its columns are declared complete, even if a value is missing.
+    """If all columns are declared complete, every row counts, even a row with a missing value.
 
-    Otherwise a total without noise would reveal the missing value.
+    The number of rows is then public and has no noise. If incomplete rows did not count, exact totals would reveal a
+    missing value.
     """
     data = frame(30)
     frames = [data, *(data.astype(object).assign(**row) for row in MISSING)]

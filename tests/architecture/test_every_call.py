@@ -1,4 +1,4 @@
-"""Every function with every algorithm under every budget: its cost, and the objects that remain."""
+"""Each function, under each algorithm and budget, spends its budget and no more, and its results hold no row."""
 
 import sys
 import traceback
@@ -19,7 +19,7 @@ from tests.every import CALLS, PRICED
 
 @pytest.fixture
 def plans(monkeypatch):
-    """Record all plans that are made; return the list of these plans."""
+    """Record the plans of all fits during a test; return the list in which the plans are recorded."""
     made = []
 
     def noting(*args):
@@ -50,7 +50,10 @@ def fits(promises, whole):
 
 
 def paths(plan):
-    """Yield the guarantees that a plan may spend on each branch (method), without and with its optional queries."""
+    """Yield lists of the guarantees that the queries of one fit may spend, two lists for each branch of the plan.
+
+    A branch is a method among which the fit chooses. The first list has no optional queries, the second list has all.
+    """
     for branch in plan.branches or (None,):
         mine = [p for p in plan.planned if p.branch in (None, branch)]
         hosts = {p.label: p for p in mine if not p.within_share_of}
@@ -79,7 +82,8 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
     assert capsys.readouterr() == ("", "")
     assert not reveals(f"{shown} {ledger!r} {ledger.entries!r}")
     (plan,) = plans
-    assert_holds_no_row((fit, ledger, plan))  # plans are cached, so a plan remains after the call
+    # the plan stays in a cache after the call, so that it must not hold rows, either
+    assert_holds_no_row((fit, ledger, plan))
     assert fits([one.promise for one in given], whole)
     assert [one.promise for one in given] == [release.keeps for release in fit.releases]
     assert all(fits(path, plan.accounted) for path in paths(plan))
@@ -93,9 +97,9 @@ def test_a_fit_spends_its_promise_and_no_more_and_leaves_no_row_behind(given_of,
 
 
 def test_calls_take_less_than_half_of_the_stack_frames_that_are_asked_for():
-    """A call needs less than half of `errors.FRAMES` stack frames, including the frames that read a cell.
+    """A call needs less than half of `errors.FRAMES`, the number of stack frames that must be available.
 
-    One row may have a cell that needs more frames than others.
+    The other half is a reserve, because a row may have a cell whose reading needs more stack frames.
     """
     rng, most = np.random.default_rng(0), 0
     rows = pd.DataFrame({"x": rng.uniform(0, 1, 300), "y": rng.uniform(0, 1, 300), "b": rng.uniform(size=300) < 0.5})

@@ -139,9 +139,9 @@ def test_only_the_language_knows_patsy_and_only_one_file_makes_chance(file):
 
 @names
 def test_of_scipy_only_special_is_imported_by_name(file):
-    """All other parts of scipy are used as attributes (`scipy.optimize.brentq`).
+    """Functions of `scipy.special` are imported by name; other parts of scipy are attributes (`scipy.optimize.brentq`).
 
-    Scipy imports such a part at its first use, so that the package is imported fast.
+    Scipy imports such a part at its first use, so that the import of the package is fast.
     """
     for node in ast.walk(tree(file)):
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "scipy":
@@ -224,7 +224,10 @@ def constants(file):
 
 
 def test_in_a_room_one_name_of_a_constant_has_one_value():
-    """The only exception is `SHARES`, which each estimator defines; see the docstring of the module `constants`."""
+    """Constants with the same name in one folder of the package have the same value.
+
+    The only exception is `SHARES`, which each estimator defines; see the docstring of the module `constants`.
+    """
     where = {}
     for file in FILES:
         for name, value in constants(file):

@@ -96,7 +96,7 @@ def test_a_failure_inside_the_gate_tells_nothing(monkeypatch, name, place, failu
 
 
 class Alarm(BaseException):
-    """An exception such as a time limit may raise."""
+    """An exception derived from BaseException, such as the exception of a time limit."""
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, Alarm])
@@ -235,14 +235,18 @@ POINTS = ("quantiles by group", "point", "quantiles duff", "mean duff", "mode du
 
 
 def tried(name, every):
-    """Yield names of frames for a call, each with a budget and options: one frame in `every` frames."""
+    """Yield cases for a call: the name of a data frame in `FRAMES`, and the keywords for its budget and options.
+
+    One of every `every` data frames is used.
+    """
     frames = list(FRAMES)
     start = list(CALLS).index(name) % every
     budgets = [tuple(budget) for budget in CALLS[name].budgets]
     prices = [price for price in PRICES if tuple(price) in budgets]
     several = "z" if name in QUICK or name in POINTS else "w"
     for number, frame_name in enumerate(frames[start::every]):
-        if CALLS[name].options.get("mech") in TAUGHT:  # such calls have no units, and a row is replaced
+        # these methods refuse `unit` and neighbours with added or removed rows
+        if CALLS[name].options.get("mech") in TAUGHT:
             if len(FRAMES[frame_name]) == N:
                 yield frame_name, dict(prices[(number + start) % len(prices)])
             continue

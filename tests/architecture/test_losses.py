@@ -49,7 +49,7 @@ BANNED += (ast.Yield, ast.Await, ast.NamedExpr, ast.ImportFrom, ast.FunctionDef,
 
 
 def functions(path):
-    """Yield the name and the syntax tree of each function of a file that has an argument named as row data."""
+    """Yield the name and the syntax tree of each function of a file that has an argument with a name in `OF_ROWS`."""
     for node in ast.parse(path.read_text()).body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
         for one in inside:
@@ -65,7 +65,7 @@ def of_decimals(function):
     return any("Decimal" in ast.unparse(a.annotation) for a in function.args.args if a.annotation)
 
 
-KEEPS = "rows: once"  # the only function that stores its result: in the block, which each pass creates anew
+KEEPS = "rows: once"  # the only function that stores its result: in the block of rows
 ALL = {f"{path.stem}: {name}": function for path in FILES for name, function in functions(path)}
 SEEN = {name: function for name, function in ALL.items() if name != KEEPS}
 KNOWN = {function.name for function in ALL.values()}  # functions that a row function may call
@@ -96,7 +96,7 @@ def wrong_call(node):
         if f"rows: {name}" == KEEPS and ast.unparse(node.args[1]) not in KNOWN:
             yield f"{name}() of an unknown function"
     elif isinstance(called.value, ast.Name) and called.value.id == "np":
-        if name == "searchsorted":  # positions among public edges, if the first argument is public
+        if name == "searchsorted":  # `searchsorted` may look up positions among public edges, its first argument
             if OF_ROWS & {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}:
                 yield "searchsorted among rows"
         elif name not in ELEMENTWISE | MAKERS:

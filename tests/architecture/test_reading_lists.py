@@ -20,7 +20,7 @@ MOST = {
     "rq": 2_200,
     "quantiles": 2_000,
     "ledger": 450,
-}  # by kind of fit: largest number of lines of trusted code
+}  # largest allowed number of lines of trusted code, by kind of fit
 
 
 @cache

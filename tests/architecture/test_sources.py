@@ -1,4 +1,4 @@
-"""Data from a function that yields frames of any sizes lead to the same bits of releases as one frame in memory."""
+"""A function that yields data frames of any sizes gives bit for bit the same releases as one data frame in memory."""
 
 import itertools
 

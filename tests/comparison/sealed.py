@@ -1,4 +1,4 @@
-"""Values of rows in the form in which the gate, which reads the data, passes values to mechanisms that sort them."""
+"""A stand-in for the object that holds the values of rows for mechanisms that sort values."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """Values of rows, shape (n, dim), with the methods by which mechanisms read them."""
+    """Values of n rows, shape (n, dim), with the methods by which mechanisms read the values, such as `scan`."""
 
     values: np.ndarray
 
     @classmethod
     def of(cls, values):
-        """Return the values, a list of numbers or an array of rows, in the form in which a gate passes them."""
+        """Return an object that holds the given values, a list of numbers or an array of rows."""
         array = np.array(values, dtype=float)
         return cls(array[:, None] if array.ndim == 1 else array)
 

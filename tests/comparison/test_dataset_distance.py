@@ -1,4 +1,8 @@
-"""Dataset distances: formulas against shortest paths between all small data sets, level sets against all subsets."""
+"""Dataset distances: the number of rows that must change until a statistic has a given value.
+
+Formulas for quantiles are compared with shortest paths between all small data sets, and sets of means that k changes
+can reach with the best of all subsets.
+"""
 
 import itertools
 import math
@@ -15,7 +19,7 @@ from privstats.mechanisms.comparison.dataset_distance import QUANTILE, Grid, exa
 from privstats.mechanisms.random import public_stream
 
 GRID = 5
-SMALL = 4  # largest number of rows of tested data sets; on paths between them, data sets have up to MOST rows
+SMALL = 4  # largest number of rows in tested data sets; data sets on paths between them have up to MOST rows
 MOST = 9
 LEVELS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)]
 SETS = [s for n in range(MOST + 1) for s in itertools.combinations_with_replacement(range(GRID), n)]
@@ -120,15 +124,16 @@ def test_weights_are_chosen_in_proportion_however_they_are_ordered():
 
 
 def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatch):
-    """`choose` accepts a proposed index with probability w / c, its weight w divided by the rounded-up weight c.
+    """`choose` draws an index by rejection, so that indices with tiny weights are drawn, too.
 
-    A number beyond the sum of all c is never accepted.
+    A proposed index is accepted with probability w / c, where w is its weight and c is the weight rounded up. A
+    proposed number beyond the sum of all c is never accepted.
     """
     log_weights, bits = np.array([0.0, -60.0, -1000.0, -np.inf]), tails.CHOICE_BITS * np.log(2)
     falls = []
 
     class Last:
-        """Generator that proposes a number beyond all indices, then the first number of each index, backwards."""
+        """Generator that draws a number beyond all indices, then the first number of each index, from last to first."""
 
         def __init__(self):
             self.next = [2**61 + 4, 2**61 + 3, 2**61 + 2, 2**61 + 1, 0]
@@ -150,10 +155,7 @@ def test_weights_far_below_the_last_bit_of_their_sum_are_still_chosen(monkeypatc
 
 
 def test_what_is_chosen_does_not_hang_on_last_bits_of_weights():
-    """The last bits of weights differ between processors, and move the limits between the numbers of the indices.
-
-    `choose` must return the same indices.
-    """
+    """`choose` draws the same indices from weights that differ only in their last bits, as between processors."""
     log_weights = np.log(np.arange(1.0, 51.0))
     moved = log_weights * (1 + 2.0**-51 * (-1.0) ** np.arange(50))
     chosen = [

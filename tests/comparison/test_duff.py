@@ -1,4 +1,8 @@
-"""Dataset-distance mechanisms: exact ratios over all neighbours of small data sets, the law drawn, and accuracy."""
+"""Quantiles and means by dataset-distance mechanisms: privacy loss, law of draws, and error.
+
+Exact probabilities for all neighbours of small data sets have log ratios of at most eps. Draws have the stated law and
+the expected error.
+"""
 
 import itertools
 from functools import cache
@@ -139,10 +143,10 @@ def test_values_that_are_all_equal_are_found(kind):
 
 
 def expected_error(starts, counts, k, rate, centre):
-    """Return the mean distance from `centre` of grid points with weights ``exp(-rate k)``.
+    """Return the mean distance from `centre` of grid points with probabilities proportional to ``exp(-rate k)``.
 
-    The points are given in runs: each run has its first point in `starts`, its number of points in `counts`, and a
-    distance in `k`, which is the same for all points of the run.
+    The points are given in runs of adjacent points with equal k: each run has its first point in `starts`, its number
+    of points in `counts`, and its dataset distance in `k`.
     """
     with np.errstate(divide="ignore"):
         log_mass = np.log(counts) - rate * k

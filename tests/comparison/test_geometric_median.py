@@ -1,4 +1,7 @@
-"""Draws of a location have the stated law, on grids small enough to compute it, and in extreme cases."""
+"""Draws of quantiles and geometric medians on a grid have the stated law.
+
+The law is computed on small grids. On large grids, extreme data sets and the bounds of the sampler are tested.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +25,12 @@ ROWS = np.array([[0, 0], [1, 5], [1, 5], [2, 7], [6, 6], [8, 1], [8, 8]])
 
 
 def quantile_law(units, level, grid, rate):
-    """Return the stated probabilities of a quantile at all grid points, computed from the definition."""
+    """Return the probabilities of a quantile at all grid points, computed from the definition.
+
+    The probability of a point is proportional to exp(-rate s). The score s is 0 if level * n lies between the number of
+    rows below the point and the number of rows up to the point, and otherwise the distance of level * n from the nearer
+    number.
+    """
     t = np.arange(grid.first, grid.last + 1)
     low = (units[:, None] < t).sum(axis=0) - level * len(units)
     high = (units[:, None] <= t).sum(axis=0) - level * len(units)
@@ -31,7 +39,7 @@ def quantile_law(units, level, grid, rate):
 
 
 def geometric_law(units, grid, rate):
-    """Return the stated probabilities of a geometric median at all grid points."""
+    """Return the probabilities of a geometric median at all grid points, computed from the definition."""
     axis = np.arange(grid.first, grid.last + 1)
     theta = np.stack(np.meshgrid(*[axis] * units.shape[1], indexing="ij"), axis=-1).reshape(-1, 1, units.shape[1])
     length = np.linalg.norm(theta - units, axis=2, keepdims=True)
@@ -112,7 +120,7 @@ def test_no_point_of_a_ball_has_a_score_below_its_bound_and_the_centre_of_a_poin
             assert min(least_location_score(rows, point) for point in points) >= bound - 1e-9
             assert bound > 0 or radius > 0.3
     pair = DistinctRows.of(np.array([[0, 0], [0, 0], [3, 0], [5, 5]]))
-    # two rows equal this point; the effect of the other rows is smaller
+    # score 0: two rows equal this point, and the unit vectors to the other rows have a sum shorter than 2
     assert least_location_score(pair, np.zeros(2)) == 0
     assert least_location_score(pair, np.array([3.0, 0.0])) == pytest.approx(np.hypot(2 - 2 / 29**0.5, 5 / 29**0.5) - 1)
 

@@ -8,7 +8,7 @@ from benchmarks import kng_limit
 from benchmarks.kng_limit import least_squares, median_distance, median_law
 from privstats.mechanisms.comparison.geometric_median import sample_location_quantile, to_units
 
-FAINT = 1e-3  # smaller p-values would be rare if draws had the stated law
+FAINT = 1e-3  # significance level: draws with the stated law would rarely have a smaller p-value
 DRAWS = 400
 
 
@@ -17,9 +17,10 @@ def test_least_squares_tends_to_k_norm_noise_and_half_the_noise_is_caught(norm):
     rng = np.random.default_rng([41, len(norm)])
     limit = stats.gamma(len(kng_limit.TRUTH)).cdf
     assert stats.kstest(least_squares(1_000_000, norm, DRAWS, rng), limit).pvalue > FAINT
-    halved = least_squares(1_000_000, norm, DRAWS, rng, 2 * kng_limit.EPS) / 2  # in the units of the noise for EPS
+    # lengths for 2 EPS, divided by the scale of the noise for EPS
+    halved = least_squares(1_000_000, norm, DRAWS, rng, 2 * kng_limit.EPS) / 2
     assert stats.kstest(halved, limit).pvalue < FAINT
-    # 100 rows are too few for the limit law
+    # with only 100 rows, the law of draws differs visibly from its limit
     assert stats.kstest(least_squares(100, norm, DRAWS, rng), limit).pvalue < FAINT
 
 

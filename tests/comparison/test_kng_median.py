@@ -1,4 +1,7 @@
-"""K-norm gradient for a location: exact ratios over neighbours, the released law, and its error."""
+"""K-norm gradient mechanism (KNG) for quantiles and geometric medians: privacy loss, law of releases, and error.
+
+Exact probabilities for all neighbours of small data sets have log ratios of at most eps.
+"""
 
 import itertools
 from functools import cache
@@ -69,7 +72,7 @@ def test_no_neighbour_changes_a_quantile_s_law_by_more_than_eps_and_some_nearly_
 def test_at_high_levels_the_bound_of_the_paper_is_too_small_and_this_one_is_not():
     eps, level = 1.0, 0.9
     some = ((1,), *((3,),) * 19)
-    # at points from 3 to 300 (most points), the score falls from 2 to 1; at point 2, the absolute score grows by 1
+    # at points from 4 to 300 (most points), the score falls from 2 to 1; at point 2, the absolute score grows by 1
     other = (*((3,),) * 19, (300,))
 
     def ratio(move):

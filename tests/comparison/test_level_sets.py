@@ -1,4 +1,7 @@
-"""Draws from level sets: compared with quadrature and importance weights, and checks of the sampler's bounds."""
+"""Draws from densities given by level sets, compared with quadrature and with importance weights.
+
+The bounds that the sampler uses are checked, too.
+"""
 
 import math
 import warnings
@@ -13,7 +16,7 @@ from privstats.mechanisms.comparison.level_sets import gradient_union, loss_unio
 from privstats.mechanisms.random import public_stream
 
 NORMS = ("l1", "l2", "linf")
-CUT = 1e-4  # a smaller p-value at a fixed seed is taken as evidence against the law
+CUT = 1e-4  # significance level: a smaller p-value at a fixed seed is taken as evidence against the law
 
 
 def gradient_potential(A, b, rate, norm):

@@ -1,4 +1,7 @@
-"""Local sensitivity after k changes, against its definition: all data sets on a small grid, and larger random ones."""
+"""Local sensitivity of a quantile after k changes of rows, compared with its definition.
+
+The definition is evaluated for all data sets on a small grid, and for larger random data sets.
+"""
 
 import itertools
 import math
@@ -44,7 +47,8 @@ def ladder_of(chosen, relation, level):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_smooth_sensitivity_is_the_largest_local_one_discounted_by_distance(relation, level, rows):
     moved = local(relation, level, rows)
-    exact = rows == 1 and (relation != "add_remove" or level == 0.5)  # otherwise the stated value is only a bound
+    # in all other cases, the stated value is only an upper bound
+    exact = rows == 1 and (relation != "add_remove" or level == 0.5)
     for index in np.flatnonzero(N <= 3):
         T, widths = ladder_of(SETS[index], relation, level)
         assert quantile(COUNTS[index], level) == T

@@ -51,7 +51,7 @@ def test_no_neighbour_is_told_apart_with_more_than_delta(kind, eta, eps, delta):
     relation, found, halved = RELATIONS[kind], set(), []
     sets = [chosen for n in range(4) for chosen in itertools.combinations_with_replacement(POOL, n)]
     sets += [(0.1,) * n for n in (10, 25)] + [(0.0,) * 12 + (0.1,) * 4 + (0.6,) * k for k in (13, 14, 16)]
-    # data sets in which one row may move the median by eta
+    # data sets in which one row may move the median by eta, the limit that is proposed
     sets += [(0.0,) * k + (eta,) * k for k in (1, 3, 8, 20, 26)]
     for values in sets:
         for other in neighbours(values, kind):

@@ -1,4 +1,7 @@
-"""Noise scaled to smooth sensitivity: exact ratios over all neighbours of small data sets, and the law drawn."""
+"""Noise scaled to smooth sensitivity of a quantile: privacy loss, and the law of draws.
+
+The exact privacy loss for all neighbours of small data sets is within the guarantee.
+"""
 
 import itertools
 import math
@@ -78,7 +81,10 @@ def pairs(mechanism, relation):
 
 
 def farthest(shift, ratio):
-    """Return the largest log ratio of the densities of two Cauchy laws; it is the hyperbolic distance of the laws."""
+    """Return the largest absolute log ratio of the densities of two Cauchy laws, over the given pairs of laws.
+
+    For one pair, this log ratio is the hyperbolic distance of the laws.
+    """
     return np.arccosh(1 + (shift**2 + (1 - ratio) ** 2) / (2 * ratio)).max()
 
 
@@ -132,7 +138,7 @@ def test_eps_and_delta_are_what_is_paid(name):
 def test_normal_noise_without_the_logarithm_of_delta_is_caught_on_one_value():
     (_, s), (_, t) = (said(steady("smooth gaussian", ApproxDP(1.0, 1e-3)), (y,), REPLACED) for y in (0.0, 1.0))
     assert s == t and 1 / s == pytest.approx(admissible.gaussian(1.0, 1e-3, admissible.betas(1.0)).max())
-    # noise of scale 2 S / eps, with the smooth sensitivity S, for the data sets {0} and {1}
+    # noise of scale 2 S / eps, where S = 1 is the smooth sensitivity: the data sets {0} and {1} are half a scale apart
     lecture = deltas(stats.norm, 1.0, np.array([0.5]), np.ones(1))
     assert lecture[0] > 6e-3
 

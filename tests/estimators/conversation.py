@@ -1,4 +1,7 @@
-"""A fit without the public functions, for an estimator, a formula and rows: planned by rehearsals, run by the gate."""
+"""Fits of an estimator to a formula and rows, without the public functions.
+
+The fit is planned by rehearsals on synthetic rows. The gate, which reads the data, then answers its queries.
+"""
 
 from dataclasses import dataclass, replace
 from types import SimpleNamespace

@@ -1,4 +1,7 @@
-"""A fit of columns without the public functions, planned by rehearsals (trial runs) and run by the gate."""
+"""Fits of an estimator to columns, without the public functions.
+
+The fit is planned by rehearsals on synthetic rows. The gate, which reads the data, then answers its queries.
+"""
 
 from privstats.estimators.base import PublicFacts
 from privstats.formula.columns import bind_columns

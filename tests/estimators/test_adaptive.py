@@ -128,10 +128,10 @@ def test_a_heavy_tailed_predictor_in_a_wide_box_is_covered_and_a_note_says_what_
 def test_what_noise_may_hide_of_scores_counts_as_it_may_lie_along_one_coefficient(
     promise, terms, reach, option, residue, fastest, monkeypatch
 ):
-    """With one slope or far bounds, hidden scores are assumed to affect one coefficient in full, otherwise in part.
+    """With one slope or far bounds, scores hidden by noise are assumed to affect one coefficient in full (residue 1).
 
-    Hidden scores are the scores that may be hidden by noise. With one slope or far bounds, the full effect was seen in
-    7 of 8 fits.
+    In a model with seven slopes, the assumed effect is one half. With one slope or far bounds, the full effect was seen
+    in 7 of 8 fits.
     """
     rows, seen = uniform(4000, np.random.default_rng(2)), []
     rows["x"] = np.random.default_rng(3).normal(size=4000)

@@ -20,7 +20,7 @@ def rows(seed):
     return pd.DataFrame({"x": x, "g": np.array(LEVELS)[g], "y": y, "z": z})
 
 
-# at eps = 1, the ratios of the intervals' lengths in the two models are between .3 and 8 for medians
+# at eps = 1, the two models' intervals differ in length by factors from .3 to 8 in median regressions
 @pytest.mark.parametrize("budget", [{"eps": 2.0}, {"mu": 1.0}])
 @pytest.mark.parametrize(
     ("verb", "response", "truth"),

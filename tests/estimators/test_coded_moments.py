@@ -1,4 +1,4 @@
-"""Moments that contain levels of factors in place of dummy columns give the moments of the design's columns."""
+"""Moments of vectors with level indicators in place of dummy columns yield the moments of the design's columns."""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Histograms and modes: counts are unbiased, every level can be chosen, and densities equal numpy's."""
+"""Histograms and modes: counts are unbiased, and densities equal the densities of numpy.
+
+With a tiny budget, every level can be drawn as the mode.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Coarse decimal grids are found if and only if values lie on a grid, and searched for only if a quantile needs one."""
+"""A decimal grid coarser than the default is found if the values lie on it, and hardly ever otherwise.
+
+The query for a grid is asked only for columns without a declared grid.
+"""
 
 import itertools
 from types import SimpleNamespace

@@ -1,4 +1,7 @@
-"""Histograms of the lengths of scores: bins, assumed tails, and the clip with the shortest valid interval."""
+"""Histograms of score norms: bins, the tail assumed beyond visible counts, and the clipping threshold.
+
+The clipping threshold gives the shortest valid interval.
+"""
 
 import numpy as np
 import pytest
@@ -48,14 +51,15 @@ def test_hidden_excess_covers_the_true_excess_of_tails_with_a_finite_variance():
         sizes = np.minimum(np.abs(rng.standard_t(2.5, 10_000)), 2000.0)
         lengths = Lengths.denoised(noisy(sizes, ends, sd, rng), sd, ends, Whole(10_000), TAILS["usual"])
         short += lengths.excess(15.0) < np.maximum(sizes - 15.0, 0).sum() * 0.7
-    # rare rows far out may exceed any assumed tail; without an allowance for them, half of the excesses were too small
+    # without an allowance for rare rows far out, which may exceed any assumed tail, half of the excesses were too small
     assert short <= 15
 
 
 def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
-    """The far cluster has 3 % of the rows but most of the sum of squares.
+    """A released sum of squares shows that a histogram misses the squares of a far cluster of rows.
 
-    The rows of the cluster are spread over bins with counts hidden by noise.
+    The cluster has 3 % of the rows but most of the sum of squares, in bins with counts hidden by noise. Without a
+    cluster, no squares are reported as missing in at least 97 % of the fits.
     """
     ends, sd, missed, none = edges(0.7, 50.0), 70.0, [], []
     for seed in range(100):
@@ -66,7 +70,7 @@ def test_squares_of_rows_in_a_far_cluster_are_missed_and_noise_is_not():
             histogram = Lengths.denoised(noisy(lengths, ends, sd, rng), sd, ends, Whole(5000), TAILS["rows"], "pure")
             found.append(histogram.missing(squares, 500.0))
     assert np.mean(np.array(none) == 0) >= 0.97
-    # with the other seeds, the assumed tail of the histogram contains the squares of the cluster
+    # with the other seeds, the tail assumed by the histogram already includes the squares of the cluster
     assert np.mean(np.array(missed) > 5000) >= 0.7
 
 
@@ -92,9 +96,10 @@ def test_counts_that_fall_ever_faster_are_continued_so_and_those_of_a_power_are_
 
 
 def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
-    """Ten adjacent bins have true counts of 1.3 noise sds each; at least half of their excess is assumed.
+    """A tail of ten adjacent bins, with true counts of 1.3 noise sds each, is found by sums of several bins.
 
-    When sums of only two bins were tested, .1 of the excess was assumed.
+    At least half of the excess of the tail is assumed in three of four fits. When sums of only two bins were tested, .1
+    of the excess was assumed.
     """
     sd, sizes = 10.0, 2 ** (np.arange(22) / 2)
     ends, true = tuple(sizes.tolist()), np.r_[300.0, 500.0, 150.0, np.full(10, 13.0), np.zeros(9)]
@@ -108,9 +113,10 @@ def test_a_tail_that_is_hidden_in_each_bin_is_seen_in_the_sum_of_eight():
 
 @pytest.mark.parametrize(("sd", "least", "most"), [(0.0, 0.8, 1.0), (1e6, 0.0, 0.5)])
 def test_rows_that_visible_bins_lack_of_a_known_total_are_behind_them(sd, least, most):
-    """Beyond three visible bins, there are nineteen bins; the true counts are .6 noise sds in fourteen of these bins.
+    """If the number of rows is known, rows missing from the visible bins are found in the bins behind them.
 
-    The sum of the nineteen true counts is only 1.9 times the noise sd of the sum of the noisy counts.
+    Beyond three visible bins, there are nineteen bins; the true counts are .6 noise sds in fourteen of these bins. The
+    sum of the nineteen true counts is only 1.9 times the noise sd of the sum of the noisy counts.
     """
     noise, true = 10.0, np.r_[300.0, 200.0, 100.0, np.zeros(3), np.full(14, 6.0), np.zeros(2)]
     seen = []

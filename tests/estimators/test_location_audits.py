@@ -1,4 +1,7 @@
-"""Audits of medians, means, modes and histograms: exact answers for neighbouring frames, orders, chunks and seeds."""
+"""Medians, means, modes and histograms: exact answers change by at most the sensitivity between neighbours.
+
+Releases do not depend on the order of the rows or on chunks; different columns and seeds share no noise.
+"""
 
 from collections import Counter
 
@@ -123,7 +126,7 @@ def distance(here, there):
         return float(norm_of(norm)((claim.weights * (exact.value() - other.value()))[None])[0] / claim.size)
     before, after = multiset(exact), multiset(other)
     gone, come = (before - after).total(), (after - before).total()
-    assert relation.appear or gone == come  # mechanisms may treat the number of values as public
+    assert relation.appear or gone == come  # unless rows may appear, the number of values is public and must not change
     return max(gone, come) / relation.rows if relation.exchange else (gone + come) / relation.rows
 
 
@@ -136,14 +139,15 @@ def test_no_neighbouring_frame_moves_an_exact_answer_beyond_the_claim(exact_answ
     tried = [exact_answers(planned, with_rows(base(), row)) for row in ROWS]
     others = tried if relation.exchange else [exact_answers(planned, base())]
     assert max(len(answers) for answers in tried) == len(planned.planned)
-    first = 2 if name == "approximate" else None  # for this mechanism, later cells depend on earlier releases
+    # for this mechanism, the cells of later rounds depend on earlier releases and are not compared
+    first = 2 if name == "approximate" else None
     largest = 0.0
     for one in tried:
         for other in others:
             steps = [distance(*pair) for pair in zip(one[:first], other[:first], strict=True)]
             assert max(steps) <= 1 + 1e-12
             largest = max(largest, *steps)
-    # some pair of rows nearly reaches the sensitivity
+    # the sensitivity is nearly attained, by some pair of rows
     assert largest >= (0.45 if complete and "hist" not in name else 0.7)
 
 

@@ -1,4 +1,4 @@
-"""Means: with large budgets, they equal statsmodels'; unknown dependence between columns is allowed for."""
+"""Means with large budgets equal the means of statsmodels; contrasts of columns allow for any dependence."""
 
 import numpy as np
 import pandas as pd

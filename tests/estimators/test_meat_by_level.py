@@ -1,4 +1,7 @@
-"""Score variances by levels of a factor, for noisy moments: predictors are whitened, and std errors equal HC1."""
+"""Score variances by level of a factor, for noisy moments.
+
+The second moments of the whitened predictors are the identity, and with large budgets std errors equal HC1.
+"""
 
 from dataclasses import replace
 
@@ -43,16 +46,17 @@ def test_predictors_have_the_identity_as_second_moments_and_levels_never_meet(fo
 
 
 def test_a_level_or_direction_that_noise_hides_is_taken_to_be_as_large_as_the_noise_may_hide():
-    """Because of noise, counts of levels are negative here, and x has no variance left beside the levels.
+    """If noise hides the count of a level or the variance of x within levels, whitened rows stay short.
 
-    Whitened rows must stay short.
+    A hidden count or variance is replaced by the largest value that the noise may hide. Because of noise, counts of
+    levels are negative here, and x has no variance left within the levels.
     """
     here = moments("y ~ x + C(a)")
     Z = here.box.design.block(rows(2000)).times(np.eye(here.box.width)[:, : here.box.c])
     sd, c, one = 1e4, here.box.c, here.levelled[0][2]
     x = np.flatnonzero(~one.any(axis=1))
     value = Z.T @ Z - sd
-    for _ in range(2):  # in the second turn, the variance of x beside the levels is zero
+    for _ in range(2):  # in the second turn, x has no variance left within the levels
         columns = NoisyMatrix.uncorrelated(value, np.full((c, c), sd**2), np.eye(c))
         levels = whitened_by_level(one, columns, len(Z))
         rest = levels.of_row[:, 1]

@@ -1,4 +1,4 @@
-"""Noisy gradient descent and Newton steps: their queries, their last iterate, and the error due to noise."""
+"""Noisy gradient descent and noisy Newton steps: shares of the budget, estimates, and coverage of intervals."""
 
 import numpy as np
 import pandas as pd
@@ -85,15 +85,16 @@ def test_intervals_cover_and_without_the_noise_they_do_not(mech, loss):
         half = 1.96 * fit.bse * np.sqrt(1 - fit.noise_share)
         covered.append(((low <= truth) & (truth <= high)).mean())
         alone.append((np.abs(fit.params - truth) <= half).mean())
-    # the errors of the four coefficients are slightly dependent
+    # sd of a mean of 60 x 4 indicators; the factor 3.5 allows for the dependence of the four coefficients' errors
     assert np.mean(covered) > 0.95 - 3.5 * (0.95 * 0.05 / 60) ** 0.5 / 2
     assert np.mean(alone) < 0.9
 
 
 def test_what_is_left_of_the_start_is_allowed_for():
-    """The descent stops after eight of the fifty steps that it needs.
+    """Intervals allow for the error that is left if a descent stops too early, and a note reports it.
 
-    Intervals that ignored the error left by the missing steps would all be wrong.
+    The descent stops after eight of the fifty steps that it needs. Intervals that ignored this error would all be
+    wrong.
     """
     fit = robust(rows(5000), steps=8, mu=50.0)
     low, high = fit.conf_int().to_numpy().T
@@ -103,7 +104,7 @@ def test_what_is_left_of_the_start_is_allowed_for():
 
 
 def test_nothing_is_given_where_steps_have_surely_not_arrived():
-    """No or few coefficients are given if the steps have not arrived at the minimiser.
+    """No or few coefficients are given if the descent stops far from the minimiser.
 
     The first fit makes only two steps. In the other fits, the predictors' bounds are five sds, and noise hides that the
     slopes converge slowly.
@@ -133,7 +134,10 @@ def test_the_summary_names_what_to_use_in_its_place_and_how_much_longer_this_is(
 
 
 def test_nothing_is_said_of_lengths_where_other_methods_are_no_shorter():
-    """At 1,000 rows and mu = .5, scales and matrices of mech="newton" cost more budget than the steps of descent."""
+    """The note on noisy descent states no ratio of interval lengths if mech="newton" has no shorter intervals.
+
+    At 1,000 rows and mu = .5, scales and matrices of mech="newton" cost more budget than the steps of descent.
+    """
     notes = robust(rows(1000), mu=0.5).summary().notes
     assert any("has shorter intervals" in note for note in notes)
     assert not any("as long as those of" in note for note in notes)
@@ -263,9 +267,9 @@ def test_an_estimate_alone_says_how_large_its_noise_is(mech):
 
 
 def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
-    """At the start, all residuals exceed Huber's threshold, so that the many Newton steps use Hessians near zero.
+    """If Newton steps would make errors grow without limit, intervals are not given, or they are finite.
 
-    Intervals are not given, or they are finite.
+    At the start, all residuals exceed Huber's threshold, so that the many steps use Hessians near zero.
     """
     data = rows(3000).assign(y=lambda d: d["y"] + 40)
     fit = robust(data, "noisy_newton", mu=1e6, steps=400, domain={**SCALES, "y": ps.Scale(0.0, 0.05)})
@@ -275,9 +279,10 @@ def test_steps_whose_errors_would_grow_beyond_all_numbers_are_not_given():
 
 @pytest.mark.parametrize("mech", MECHS)
 def test_where_noise_exceeds_what_declared_scales_say_nothing_is_given(mech):
-    """At 60 rows and mu = .25, the last iterate of the descent is mostly noise.
+    """At 60 rows and mu = .25, the last iterate of the descent is mostly noise, and no coefficient is given.
 
-    Intervals that assumed scores linear in the coefficients covered with probability .37.
+    Intervals that assumed scores linear in the coefficients covered with probability .37. At 500 rows, all coefficients
+    are given.
     """
     assert robust(rows(60), mech, mu=0.25).params.isna().all()
     fit = robust(rows(500), mech, mu=0.25)

@@ -1,4 +1,7 @@
-"""Preconditioning: geometry of the declared bounds, counts of levels, null spaces, products, and repaired matrices."""
+"""Preconditioning of a design from released sums: scales, counts of levels, null spaces, products and row norms.
+
+Rows at rare levels may be left out; the intervals allow for the other rows.
+"""
 
 import itertools
 from dataclasses import replace
@@ -71,7 +74,7 @@ def test_a_square_in_units_of_its_own_has_mean_zero_where_its_parent_is_standard
 
 @pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)"])
 def test_what_sums_tell_of_second_moments_is_so(coding):
-    """The second moments that follow from exact sums equal the moments of the rows, for every coding of the factor."""
+    """For every coding of a factor, the second moments that follow from exact sums equal the moments of the rows."""
     rng, n = np.random.default_rng(6), 4000
     data = pd.DataFrame({"x": rng.beta(2, 5, n) * 10, "g": rng.choice(list("abcd"), n, p=[0.55, 0.3, 0.1, 0.05])})
     data["y"] = (data["x"] / 3 + rng.normal(size=n)).clip(-2, 6)
@@ -96,9 +99,10 @@ def test_what_sums_tell_of_second_moments_is_so(coding):
 @pytest.mark.parametrize("reference", ["often", "rare"])
 @pytest.mark.parametrize("coding", ["C(g)", "C(g, Sum)", "C(g, Helmert)", "C(g) - 1"])
 def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding(coding, reference):
-    """Earlier, a reference level gave a nearly singular direction.
+    """Whitened columns of a factor have the identity as second moments, with the ridge; rows at rare levels are short.
 
-    A rare reference level gave long rows, and noise then hid all levels.
+    Earlier, a reference level gave a nearly singular direction. A rare reference level gave long rows, and noise then
+    hid all levels.
     """
     shares = {"often": 0.6, "b": 0.2, "c": 0.197, "rare": 0.003}
     levels = [reference, *(level for level in shares if level != reference)]
@@ -124,9 +128,10 @@ def test_columns_of_a_factor_are_white_and_rare_levels_short_whatever_the_coding
 
 @pytest.mark.parametrize("formula", ["y ~ x + C(g) + C(h)", "y ~ C(g) + C(h) - 1", "y ~ C(h, Sum) + C(g) - 1 + x"])
 def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
-    """Earlier, without an intercept, the constant of a reference level was NaN.
+    """The constant of a level is a combination of columns that is 1 in rows at the level and 0 in other rows.
 
-    This constant is a linear combination of the columns of both factors.
+    Earlier, without an intercept, the constant of a reference level was NaN. This constant is a linear combination of
+    the columns of both factors.
     """
     levels = {"g": list("abc"), "h": list("uvw")}
     box = PublicBox(bind_regression(formula, {"x": (-1, 1), "y": (0, 1), **levels}))
@@ -141,9 +146,10 @@ def test_the_constant_of_a_level_adds_one_in_its_rows_alone(formula):
 
 
 def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
-    """Earlier, rows of rare levels could be twice as long.
+    """The limit on the norm of rows at rare levels does not depend on declared levels that are left out.
 
-    Count responses with more variance at a rare level were then clipped undetected.
+    Earlier, rows of rare levels could be twice as long. Count responses with more variance at a rare level were then
+    clipped undetected.
     """
     held = {}
     for levels, out in (("abcdef", "ef"), ("abcd", "")):
@@ -155,9 +161,10 @@ def test_rows_of_rare_levels_are_held_as_if_levels_left_out_were_not_declared():
 
 @pytest.mark.parametrize(("coding", "told"), [("C(g)", 4 / 5), ("C(g, Sum)", 1 / 5), ("C(g) - 1", 4 / 5)])
 def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
-    """With Sum coding, all coefficients depend on all levels.
+    """The share of coefficients that the kept rows identify is computed for the coefficients of the formula.
 
-    Earlier, the minimiser was then chosen and gave no coefficient.
+    With Sum coding, all coefficients depend on all levels. Earlier, the minimiser was then chosen and gave no
+    coefficient.
     """
     box = PublicBox(bind_regression(f"y ~ x + {coding}", {"x": (-1, 1), "y": (0, 1), "g": list("abcd")}))
     kept = (np.array([True, True, True, False]),)
@@ -176,9 +183,11 @@ def test_what_kept_rows_tell_is_counted_in_coefficients(coding, told):
     ],
 )
 def test_scores_at_a_level_add_up_to_zero_but_along_columns_of_others(formula, others):
-    """Earlier, rows that are left out were assumed to move all other coefficients.
+    """Rows at levels that are left out are assumed to move only the coefficients of other terms, such as x.
 
-    Intervals of the coefficients of groups were then 5 times as long.
+    Without interactions, scores at a level add up to zero along the columns of its own factor. Earlier, rows that are
+    left out were assumed to move all other coefficients, and intervals of the coefficients of groups were 5 times as
+    long.
     """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"x": rng.uniform(-1, 1, 800), "g": rng.choice(list("abcd"), 800, p=[0.4, 0.4, 0.15, 0.05])})
@@ -300,7 +309,8 @@ def test_a_level_without_rows_is_left_out_and_costs_only_its_own_coefficient():
         assert all(given[name] for name in ("x", "C(g)[T.b]", "C(g)[T.c]"))
         assert "rare level" in [note.key for note in estimate.notes]
         mapped = estimate.mapped(*bind_regression("y ~ x + C(g)", DOMAIN).to_original())
-        assert not np.isnan(mapped.params()[0])  # in the user's units, the intercept is the mean at level a
+        # in the user's units, the intercept is the mean at level a, which is kept
+        assert not np.isnan(mapped.params()[0])
 
 
 LEFT_OUT = {
@@ -316,9 +326,9 @@ LEFT_OUT = {
 @thinned(3)
 @pytest.mark.parametrize("verb, formula, told", LEFT_OUT.values(), ids=list(LEFT_OUT))
 def test_intervals_contain_what_left_out_rows_may_have_moved(verb, formula, told, monkeypatch):
-    """Rows that are left out may have other slopes, but belong to the population.
+    """The length of intervals grows with the assumed difference of the rows that are left out.
 
-    The length of the other rows' intervals grows with the assumed difference of the rows that are left out.
+    Rows that are left out may have other slopes, but belong to the population.
     """
     rng, n = np.random.default_rng(8), 8000
     frame = pd.DataFrame({"x": rng.uniform(-1, 1, n), "g": rng.choice(["a", "b", "c"], n, p=[0.6, 0.397, 0.003])})
@@ -349,7 +359,10 @@ def rows_of_a_level_unlike_the_others(seed: int, n: int) -> pd.DataFrame:
 @thinned(1)
 @pytest.mark.parametrize("promise", [{"mu": 1.0}, {"eps": 4.0}], ids=["steps", "minimiser"])
 def test_a_rare_level_of_a_logit_with_another_slope_stays_in_the_fit_and_intervals_cover(promise):
-    """In the benchmark `taxi_payment`, 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits."""
+    """Rows at a rare level with another slope stay in a logit fit, and at least 10 of 12 intervals cover.
+
+    In the benchmark `taxi_payment`, 2.5 % of 6,000 rows were left out, and intervals covered in 4 of 12 fits.
+    """
     truth = smf.logit("y ~ x + w + C(g)", rows_of_a_level_unlike_the_others(0, 200_000)).fit(disp=0).params["x"]
     domain = {"x": [0, 1], "w": (-4, 4), "g": list("abr"), "y": [0, 1]}
     covered = 0

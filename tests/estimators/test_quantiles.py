@@ -1,4 +1,7 @@
-"""Medians and quantiles: equal to numpy's at large budgets; intervals between order statistics; charges for queries."""
+"""Medians and quantiles: with large budgets, they equal the quantiles of numpy.
+
+Intervals lie between order statistics and cover. The budget is charged only for queries that are needed.
+"""
 
 import numpy as np
 import pandas as pd
@@ -183,7 +186,10 @@ def test_some_intervals_may_be_short_of_rows_and_others_not():
 @every
 @pytest.mark.parametrize("eps", [0.5, 4.0])
 def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, eps):
-    """Earlier, with .05 of the budget for counts, quantiles of empty groups were drawn, one in ten with an interval."""
+    """A level without rows gets neither an estimate nor an interval, and a note names the level.
+
+    Earlier, with .05 of the budget for counts, quantiles of empty groups were drawn, one in ten with an interval.
+    """
     levels, given = list("abcdefgh"), 0
     for seed in range(4):
         domain = {**DOMAIN, "g": levels}
@@ -193,7 +199,8 @@ def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, e
         assert np.isnan(ends(estimate)[np.isnan(estimate.params())]).all()
         names = {name for one in estimate.notes if one.key == "empty group" for name in one.about}
         assert names == {name for name, value in zip(estimate.names, estimate.params(), strict=True) if np.isnan(value)}
-    assert given <= 1  # one of 24 estimates; Laplace noise of a count exceeds three std errors with probability .007
+    # at most one of 24 estimates; Laplace noise of a count exceeds three std errors with probability .007
+    assert given <= 1
 
 
 @apart

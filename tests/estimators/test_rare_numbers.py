@@ -91,7 +91,11 @@ def test_rows_stay_where_few_rows_or_nearly_all_have_another_value(name, kind):
 
 
 def test_the_estimates_are_those_of_the_rows_that_stay():
-    """In the few rows with d = 1, the response depends on x so strongly that these rows would change the slope."""
+    """Estimates equal, up to noise, the estimates from the rows that are kept.
+
+    In the few rows with d = 1, which are left out, the response depends so strongly on x that these rows would change
+    the slope.
+    """
     data = rows(ones(0.002, 20_000), 20_000)
     data.loc[data.d == 1, "y"] = 10 * np.sign(data.x[data.d == 1])
     fit = ps.dp_lm("y ~ x + d", data, 2.0, domain=DOMAIN, rng=1, mech="objpert")

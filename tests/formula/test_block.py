@@ -1,4 +1,7 @@
-"""Blocks of rows: grid numbers, level codes, products with matrices; the bits of a row depend on this row alone."""
+"""Blocks of rows: numbers rounded to a grid, codes of factor levels, and products with matrices.
+
+The bits of a row's numbers depend on this row alone.
+"""
 
 import itertools
 from fractions import Fraction
@@ -83,9 +86,10 @@ def test_terms_are_products_of_a_number_and_what_a_code_looks_up():
 
 
 def tables_of(layout, matrix):
-    """Return the coefficients, in the product of rows and a matrix, of the constant, the numbers, and the factors.
+    """Return the coefficients of the constant, of the numbers and of the factors in the product of rows and a matrix.
 
-    A factor has coefficients for each level, by themselves (number None) or as coefficients of a number.
+    The coefficients of a factor are pairs (factor, number) with one entry per level. If the number is None, the entry
+    is added; otherwise the entry is multiplied by this number of the row.
     """
     constant, linear, by_code = np.zeros(matrix.shape[1]), np.zeros((layout.numbers, matrix.shape[1])), {}
     for term in layout.terms:
@@ -104,9 +108,10 @@ def tables_of(layout, matrix):
 
 
 def in_parts(linear):
-    """Return two parts whose sum is nearly `linear`, an array with one coefficient per number of a row, by column.
+    """Return two parts whose sum is nearly `linear`, an array with one row per number and one column per product.
 
-    A part's entries are multiples of 2^(e - 31) whose absolute values add up to less than 2^e, with e by column.
+    The entries of a part are multiples of 2^(e - 31), and the absolute values in a column add up to less than 2^e. The
+    exponent e is chosen for each column.
     """
     parts = []
     for _ in range(2):
@@ -118,7 +123,10 @@ def in_parts(linear):
 
 
 def one_by_one(block, matrix, on_grid):
-    """Return the product of a block's rows and a matrix, with the terms of a sum added in the order of the layout."""
+    """Return the product of a block's rows and a matrix, computed by adding its terms one by one.
+
+    The order of the terms is their order in `block.layout`.
+    """
     constant, linear, by_code = tables_of(block.layout, matrix)
     numbers, out = block.numbers.astype(float), np.repeat(constant[None], len(block), axis=0)
     for part in (

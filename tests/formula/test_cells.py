@@ -352,7 +352,11 @@ def _can_be_joined(text):
 
 
 def _by_the_definition(levels, typed):
-    """Return each cell's code: of the level that equals the cell as read, or else of the level with this number."""
+    """Return the code of each cell, the position of a level.
+
+    The level equals the value read from the cell or, if no level does, this value as a number. Without such a level,
+    the code is -1.
+    """
     place = {read(value): code for code, value in enumerate(levels)}
     readings = [read(cell) for cell in typed.array]
     return [place.get(value, place.get(numbers(column([value]))[0], -1)) for value in readings]
@@ -364,7 +368,7 @@ def test_texts_looked_up_at_once_have_the_codes_that_they_have_cell_by_cell(by):
     for levels in DECLARED:
         for others in ([None], [*KINDS_OF_TEXT, None], []):
             some = [*TEXTS, *others, *map(str, rng.integers(0, 12, 20))]
-            if not others:  # only texts that can be joined to one string
+            if not others:  # here all texts can be joined to one string, by which they are looked up at once
                 some = [text for text in some if _can_be_joined(text)] + [Text("a"), np.str_("1.0"), Spiteful("a")]
             some = [some[k] for k in rng.permutation(len(some))]
             typed = _carried(some, by)

@@ -80,7 +80,10 @@ def test_a_code_of_missing_dates_that_is_no_date_is_accepted():
     ],
 )
 def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(known, code, recoded):
-    """When the code -99 in 20% of the cells counted as a value, it changed a mean from about 50 to 39.9."""
+    """A code of missing values that lies within the bounds is refused, and the error says how to recode it.
+
+    When the code -99 in 20% of the cells counted as a value, it changed a mean from about 50 to 39.9.
+    """
     with pytest.raises(DomainError, match=f"^field 'age' of the schema: missing values are coded as {code}") as refused:
         Domain.from_schema({"fields": [known], "missingValues": ["", code]})
     first = recoded[0]
@@ -92,9 +95,10 @@ def test_codes_of_missing_values_that_would_count_as_values_say_how_to_recode(kn
 
 
 def test_a_domain_in_json_is_text_or_a_path(tmp_path, monkeypatch):
-    """Earlier, from_json("domain.json") raised an error about the form of JSON.
+    """Domain.from_json accepts the text of a domain in JSON, and the path of a file with this text.
 
-    The methods from_schema and from_codebook accept paths, too.
+    Earlier, from_json("domain.json") raised an error about the form of JSON. The methods from_schema and from_codebook
+    accept paths, too.
     """
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "domain.json"
@@ -196,7 +200,10 @@ def test_a_line_that_cannot_be_read_is_named(book, line):
 
 
 def test_texts_as_levels_of_whole_numbers_are_refused(book):
-    """Earlier, such texts were levels, and all rows of whole numbers counted as missing after the budget was spent."""
+    """Texts as levels of a column of whole numbers in a codebook are refused.
+
+    Earlier, such texts were levels, and all rows of whole numbers counted as missing after the budget was spent.
+    """
     book.write_text("column,type,min,max,levels\nage,,0,9,\nk,integer,,,1=yes|2=no\n")
     with pytest.raises(DomainError, match=r"line 3 \('k'\): its type is integer and its levels are texts \('1=yes'"):
         Domain.from_codebook(book)

@@ -1,4 +1,4 @@
-"""Dates in formulas: comparisons with texts, bins, groups, and the note on their unit."""
+"""Dates in formulas can be compared with texts, form bins and groups, and cause a note on their unit, days."""
 
 import numpy as np
 import pandas as pd

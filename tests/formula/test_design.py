@@ -425,7 +425,10 @@ def test_the_model_matrix_marks_rows_it_cannot_map():
 
 
 def test_new_rows_without_a_value_of_an_expression_or_beyond_its_bounds_are_said():
-    """Earlier, predictions were infinite, or extrapolated in silence; a number in place of a date gave a NaN."""
+    """The design of new rows warns of expressions without a finite value or beyond their bounds.
+
+    Earlier, predictions were infinite, or extrapolated without a warning; a number in place of a date gave a NaN.
+    """
     design = bind_regression("y ~ I(1/x) + d", {**DOMAIN, "I(1 / x)": (0, 4), "d": ("2020-01-01", "2021-12-31")})
     dates = [pd.Timestamp("2020-02-01")] * 3
     with pytest.warns(PrivstatsWarning) as told:
@@ -589,7 +592,7 @@ def test_columns_that_are_products_of_other_columns_name_their_parents():
         ),
         ("x + z", ["x:z", "z:x", "I(x*z)", "I(z*x)"], [(3, 1, 2)]),
         ("x + np.log(z)", ["x:np.log(z)", "I(np.log(z) * x)"], [(3, 1, 2)]),
-        # x itself is not a column of the model
+        # here x itself is not a column of the model, but z and x^2 are
         ("I(x**2) + z", ["I(x**2):z", "I(x**2 * z)", "np.square(x):z"], [(3, 1, 2)]),
         # x^3, the product of x and the product x^2, is not listed
         ("x + I(x**2)", ["I(x**3)", "np.power(x, 3)", "I(x*x*x)", "I(x**2):x"], [(2, 1, 1)]),

@@ -1,4 +1,4 @@
-"""Hints: public knowledge of usual values, checked against the declaration, which does not change."""
+"""Hints on the usual values of a column are checked against its declaration, which they do not change."""
 
 import pytest
 

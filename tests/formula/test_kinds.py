@@ -1,4 +1,4 @@
-"""A domain is checked against names and types of columns, never against cells; its text fits on a page."""
+"""A domain is checked against the names and types of columns, never against cells; it prints in 80 columns."""
 
 import numpy as np
 import pandas as pd

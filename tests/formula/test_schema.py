@@ -1,4 +1,4 @@
-"""Checks of a frame outside the gate: its type, and the names of its columns."""
+"""Checks of a data frame before any rows are read: the type of the frame, and the names of its columns."""
 
 import numpy as np
 import pandas as pd

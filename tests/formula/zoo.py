@@ -71,5 +71,5 @@ def odd_frame(n=200, seed=3):
 
 
 def all_columns(block):
-    """Return the scaled columns of a block (predictors, offset, response), with entries in [-1, 1]."""
+    """Return the scaled columns of a block of rows: predictors, offset and response, with entries in [-1, 1]."""
     return block.times(np.eye(block.layout.width))

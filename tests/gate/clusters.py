@@ -1,4 +1,4 @@
-"""Rows for tests of computing clusters, and the bits by which fits are compared."""
+"""Rows for tests of computing clusters, and a function that returns the bytes of a fit's releases for comparisons."""
 
 import numpy as np
 

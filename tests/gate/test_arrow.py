@@ -1,4 +1,4 @@
-"""Arrow arrays are read cell by cell like pandas cells; batches are joined whatever they contain."""
+"""Cells of Arrow arrays have the same values as cells of pandas columns; batches of any encoding are joined."""
 
 import datetime
 import decimal

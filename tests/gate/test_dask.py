@@ -1,4 +1,7 @@
-"""Dask frames give the bits of pandas frames; each pass reads each part once; a failed task reveals nothing."""
+"""Fits of Dask frames release the same bits as fits of pandas frames, and failed tasks reveal nothing.
+
+Each pass over the data reads each part of a frame once.
+"""
 
 import asyncio
 import gc
@@ -329,9 +332,10 @@ def test_a_worker_that_is_lost_after_a_message_leaves_its_parts_to_tasks(monkeyp
 
 
 def test_a_task_of_a_message_that_waits_for_a_thread_counts_as_running():
-    """Earlier, after Ctrl-C, workers could print again while a task of a message waited behind tasks of other users.
+    """A task of a message that waits for a free thread counts as a running task.
 
-    The task could then print a warning.
+    Earlier, after Ctrl-C, workers could print again while such a task waited behind tasks of other users. The task
+    could then print a warning.
     """
 
     class Worker:

@@ -1,4 +1,7 @@
-"""The gate with regression designs: which rows are used, blocks of any size, estimated bounds, and rehearsals."""
+"""The gate, which reads the data, with regression designs: results do not depend on the sizes of blocks and batches.
+
+Complete designs use every row, and estimated bounds do not change which rows are used.
+"""
 
 from dataclasses import dataclass
 
@@ -26,7 +29,7 @@ UNITS = Neighbors("replace", "who", 2)
 
 @dataclass(frozen=True)
 class Scores:
-    """Row function: scores of least squares at fixed coefficients, for random mixtures of the columns."""
+    """Row function: the least-squares residual at fixed coefficients, times three random mixtures of columns."""
 
     seed: int = 0
 
@@ -114,7 +117,7 @@ def test_honest_questions_about_a_design_pass_the_audit(design, neighbors):
 def test_bounds_that_were_released_give_another_design_of_the_same_rows():
     lacking = bind_regression("y ~ x", Domain({"g": ["a", "b"]}))
     assert lacking.lacking
-    # the choice of a unit's rows depends on the declarations
+    # the choice among a unit's rows depends on the declarations, so all rows of a unit are used here
     data, every = frame(300), Neighbors("replace", "who", 300)
     rows = rows_of(data, every, lacking)
     bought = lacking.with_bounds(dict.fromkeys(lacking.lacking, (-2.0, 4.0)))

@@ -107,7 +107,8 @@ def test_questions_of_a_branch_wait_for_the_choice_and_the_other_branch_is_close
     with pytest.raises(PrivacyError, match="not planned"):
         gate(left, by=TOLD)
     gate(SECOND, by=TOLD)
-    assert gate.law(right, by=TOLD)[0] == PureDP(1.0)  # noise laws are public in all branches
+    # the noise law of a query is public, whether or not its branch is chosen
+    assert gate.law(right, by=TOLD)[0] == PureDP(1.0)
     assert gate.choose("estimator", {"l": 2.0, "r": 1.0}) == gate.chosen == "r"
     with pytest.raises(PrivacyError, match="not planned"):
         gate(left, by=TOLD)
@@ -156,10 +157,11 @@ def test_an_optional_question_spends_a_part_of_anothers_share_which_keeps_it_oth
 
 
 def test_an_optional_question_before_the_choice_closes_the_branches_whose_shares_it_does_not_spend():
-    """If no branch were closed, a fit could cost more than the one charge for its branches.
+    """An optional query before the choice of a branch (method) closes branches from whose budget it does not spend.
 
-    The fit could ask an optional query that spends a part of one branch, and then choose another branch and spend the
-    whole budget of the other branch.
+    If no branch were closed, a fit could cost more than the one charge for its branches. The fit could ask an optional
+    query that spends a part of one branch, and then choose another branch and spend the whole budget of the other
+    branch.
     """
     other = at(EXTRA, name="other extra", within_share_of=("first",))
     plan = [
@@ -215,9 +217,9 @@ def test_a_part_that_is_no_part_is_refused():
 
 
 def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whatever_order():
-    """The charge has the queries before the choice of a branch, and one entry for all branches, whose costs are equal.
+    """No order of queries and choices of a branch (method) costs more than the charge for the plan.
 
-    No order of queries and choices costs more.
+    The charge has the queries before the choice, and one entry for all branches, whose costs are equal.
     """
     rng = np.random.default_rng(11)
     reached = 0.0
@@ -254,9 +256,10 @@ def test_no_conversation_spends_more_than_its_charge_whatever_it_asks_in_whateve
 
 
 def _fits(other, hosts):
-    """Return whether the query `other` may be a further host of an optional query.
+    """Return whether an optional query may also spend from the share of the query `other`, in addition to `hosts`.
 
-    Hosts are the queries from whose shares the optional query spends. All hosts must be in different branches.
+    An optional query spends a part of the share of each of its hosts. All hosts must be in different branches
+    (methods).
     """
     homes = [host.branch for host in (*hosts, other)]
     return None not in homes and len(set(homes)) == len(homes)
@@ -372,9 +375,10 @@ def test_a_column_that_is_not_there_is_a_failure_inside():
 
 
 def test_two_gates_are_never_open_at_once_so_that_filters_of_warnings_stay_whole():
-    """Warning filters belong to the whole process.
+    """Two gates, which read data without warnings, are never open at the same time.
 
-    Of two open gates, the one that closes first would restore the filters while the other still reads rows.
+    Warning filters belong to the whole process. If two gates were open, the gate that closes first would restore the
+    filters while the other gate still reads rows.
     """
     inside, second_is_in, filters = threading.Event(), threading.Event(), list(warnings.filters)
 

@@ -1,4 +1,4 @@
-"""Data kept between passes are the same bits in memory and in a file, and no file is left."""
+"""Data kept between passes have the same bits in memory and in a temporary file, and no file is left afterwards."""
 
 import itertools
 import os
@@ -94,7 +94,7 @@ def test_no_limit_of_memory_changes_a_bit_and_blocks_are_made_once(small, limit,
     whole = rows_of(data, neighbors).totals(QUESTIONS)
     rows = limited(data, limit, neighbors, design)
     assert rows.totals(QUESTIONS) == whole
-    assert len(design.made) == 10 * (2 if neighbors else 1)  # with units, another pass chooses rows
+    assert len(design.made) == 10 * (2 if neighbors else 1)  # with units, a first pass chooses the rows of each unit
     design.made.clear()
     assert rows.totals(QUESTIONS) == rows.totals(QUESTIONS) == whole
     assert not design.made

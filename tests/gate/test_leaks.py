@@ -62,7 +62,7 @@ def planted():
 
 @door
 def fit(source):
-    """Ask two queries of a new gate for the source, as a function of the package does."""
+    """Ask two queries about the rows of `source`, through a new gate, as a public function of the package does."""
     neighbors = Neighbors("replace", "who", 2)
     plan = [planned(SCORE, Laplace()), planned(VALUES, Rank((0.5,)))]
     gate = Gate(BlockRows(source, DESIGN, neighbors, b"key"), plan, streams(None, "digest"))
@@ -153,7 +153,7 @@ def test_a_source_that_fails_tells_nothing():
 
 
 class Alarm(BaseException):
-    """An exception such as a time limit may raise."""
+    """An exception derived from BaseException, such as the exception of a time limit."""
 
 
 @sources

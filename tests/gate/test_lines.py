@@ -72,7 +72,7 @@ def test_no_package_of_arrow_is_needed(monkeypatch, tmp_path):
 
 
 def test_cells_are_admitted_one_by_one_as_they_are_declared():
-    """The value of a cell does not depend on the next column of the file, or on the last row."""
+    """A cell has the value that its column's declaration gives it, whatever the other cells of the column are."""
     cases = [
         ((0, 2000), "3.5", 3.5), ((0, 2000), " 3.5 ", 3.5), ((0, 2000), "1e3", 1000.0), ((0, 2000), "1e400", 2000.0),
         ((0, 2000), "true", 1.0), ((0, 2000), "NA", None), ((0, 2000), None, None), ((0, 2000), "3,5", None),

@@ -1,4 +1,7 @@
-"""The rehearsal records the queries of an estimator, and refuses queries that mix rows or units."""
+"""A rehearsal, the run of an estimator on synthetic rows, records the estimator's queries.
+
+The rehearsal refuses queries, filters, sets and designs that mix rows or units.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -189,7 +192,7 @@ def test_failures_on_made_up_rows_are_told():
 
 @dataclass(frozen=True)
 class Greedy(Set):
-    """A set whose projection depends on other rows."""
+    """A set whose projection of a row depends on the other rows, which is not allowed."""
 
     m = 2
     dim = 2
@@ -207,7 +210,7 @@ class Greedy(Set):
 
 @dataclass(frozen=True)
 class Crooked(Greedy):
-    """A set whose fast method for totals gives another result than the sum of contributions."""
+    """A set whose method `total` returns twice the sum of the rows' contributions."""
 
     def project(self, rows):
         return np.trunc(np.clip(rows, -1, 1) / self.step) * self.step
@@ -218,7 +221,7 @@ class Crooked(Greedy):
 
 @dataclass(frozen=True)
 class Uneven(Crooked):
-    """A set whose contributions are not whole numbers of steps."""
+    """A set whose contributions are not multiples of the step of the set's grid."""
 
     def contribution(self, rows):
         return rows / 3

@@ -1,4 +1,4 @@
-"""Totals are exact: no bit depends on the order of rows, on blocks and batches, or on the size of the data."""
+"""Totals of rows are exact: their bits do not depend on the order of rows or on the sizes of blocks and batches."""
 
 import decimal
 import enum
@@ -43,7 +43,10 @@ QUESTIONS = [
 
 
 def people(n=3000, seed=0):
-    """Return n rows of units in scattered order; some units have too many rows, and some rows have no unit."""
+    """Return n rows in random order, each with the name of its unit in the column `who`.
+
+    Some units have more rows than may be used, and some rows have no unit.
+    """
     data = frame(n, seed)
     names = np.random.default_rng(seed + 1).integers(0, n // 2, n).astype(float)
     names[::13] = np.nan
@@ -315,7 +318,7 @@ def test_a_source_that_names_other_units_in_a_later_pass_ends_the_fit_before_any
     data, passes = people(500), itertools.count()
 
     def make():
-        # one of the first two passes chooses rows
+        # the first release takes two passes, one of which chooses the rows of each unit
         swapped = data.assign(who=data["who"].to_numpy()[::-1]) if next(passes) > 1 else data
         return in_batches(swapped, 100)()
 
@@ -407,7 +410,10 @@ def test_values_of_a_cell_are_those_of_its_rows(size):
 
 
 def test_cells_are_gathered_several_at_a_time_in_few_passes():
-    """Of 20 cells, the first and the last exceed the limit of memory, so that each of them is read by itself."""
+    """The values of 20 cells are gathered in fewer than 16 passes, because cells within the memory limit share passes.
+
+    The first and the last cell exceed the limit, so that each of them is read by itself.
+    """
     data, within, passes = frame(400, missing=False), ByCell(Line(-1.0, 1.0), 20), itertools.count()
 
     def numbered(block):

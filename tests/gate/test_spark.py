@@ -1,6 +1,7 @@
-"""Spark frames give the bits of pandas frames; each pass reads each part once; a failed task reveals nothing.
+"""Fits of Spark frames release the same bits as fits of pandas frames, and failed tasks reveal nothing.
 
-Tests that need Spark and a Java virtual machine are among the slow tests.
+Each pass over the data reads each part of a frame once. Tests that need Spark and a Java virtual machine are among the
+slow tests.
 """
 
 import os
@@ -248,7 +249,7 @@ def test_progress_goes_by_parts_where_it_is_shown(spark, stored, monkeypatch):
 
 
 def python_workers(parent):
-    """Return the numbers of the Python processes that Spark has started, except the one that starts the others."""
+    """Return the process ids of Spark's Python worker processes, without the process that starts the workers."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()[1:]]
     daemons = {pid for pid, _, args in rows if "pyspark.daemon" in args}

@@ -1,4 +1,7 @@
-"""Arrow tables, Parquet files and other engines give the same bits as a frame, and errors that reveal nothing."""
+"""Fits of Arrow tables, Parquet files and tables of other engines release the same bits as fits of data frames.
+
+Errors reveal no cell.
+"""
 
 import decimal
 import itertools
@@ -299,9 +302,10 @@ def test_what_engines_warn_of_is_not_shown(tmp_path):
 
 @pytest.mark.parametrize("of", ["Categorical", "Enum"])
 def test_categories_of_polars_are_read(of):
-    """Earlier, a polars frame with a categorical column was refused, even if the formula did not use the column.
+    """Polars frames with categorical columns give the same estimates as pandas frames.
 
-    Arrow cannot make an empty array of this type.
+    Earlier, such a frame was refused, even if the formula did not use the column, because Arrow cannot make an empty
+    array of this type.
     """
     pl = pytest.importorskip("polars")
     plain = pd.DataFrame({"y": np.arange(100.0), "g": ["a", "b"] * 50})

@@ -1,7 +1,7 @@
-"""Neighbouring data with the same transcript of releases: the joint shift of all answers costs at most the charge.
+"""The privacy loss of all answers of a fit together is at most the charge, for neighbouring data.
 
-A row function may depend on earlier releases, and does so here. Therefore each frame gets the queries and releases of
-the first frame's transcript, as in the definition of adaptive composition.
+A row function may depend on earlier releases, and does so here. Therefore each data frame gets the queries and the
+releases (the transcript) of the first frame, as in the definition of adaptive composition.
 """
 
 import math
@@ -26,7 +26,10 @@ ROUNDING = 1e-6
 
 
 class Replay(Gate):
-    """A gate that records exact answers; if a transcript is given, it returns the releases of the transcript."""
+    """A gate that records exact answers and, if a transcript is given, returns the transcript's releases.
+
+    The gate is the part of the package that reads the data.
+    """
 
     def __init__(self, rows, planned, stream, transcript=None):
         super().__init__(rows, planned, stream)
@@ -44,7 +47,7 @@ class Replay(Gate):
 
 
 def along(plan, frames, seed):
-    """Return the exact answers of each frame, if all frames receive the releases of the first one."""
+    """Return the exact answers of the queries for each data frame, if all frames get the first frame's releases."""
     transcript, answers = None, []
     for frame in frames:
         rows = BlockRows(Frame(frame), plan.public.design, plan.specification.neighbors, b"key")
@@ -58,7 +61,10 @@ def along(plan, frames, seed):
 
 
 def mu_between(here, there):
-    """Return the joint shift of all answers between two frames, in standard deviations of normal noise."""
+    """Return the distance between all exact answers for two data frames, in standard deviations of normal noise.
+
+    The distance is the square root of the sum of squared differences, each divided by the noise variance.
+    """
     shifts = [(here[k][0] - there[k][0]) ** 2 / here[k][3].variance() for k in here]
     return math.sqrt(sum(shift.sum() for shift in shifts))
 
@@ -73,7 +79,10 @@ def eps_between(here, there):
 
 
 def base(n=240):
-    """Return rows close to a line, so that clipping is frequent; correlated predictors far from their bounds."""
+    """Return rows close to a plane, so that many scores of changed rows are clipped.
+
+    The predictors are correlated, and most of them are far from their bounds.
+    """
     rng = np.random.default_rng(2)
     X = 0.3 * rng.standard_normal((n, 2)) @ (np.eye(2) + 0.5) + 0.4
     data = pd.DataFrame(np.clip(X, -2, 2), columns=["a", "b"])
@@ -113,11 +122,11 @@ def neighbours(unit, kind):
     return frames
 
 
-# budgets MU, EPS for neighbours that differ in one row, and larger budgets MUCH, LARGE for units: after releases with a
-# small budget, the rows of a unit would not reach the limits of their contributions
+# budgets MU, EPS for neighbours that differ in one row, and larger budgets MUCH, LARGE for neighbours that differ in a
+# unit; with a small budget, releases are so noisy that a unit's rows would not reach the limits of their contributions
 MU, EPS, MUCH, LARGE = {"mu": 1.0}, {"eps": 8.0}, {"mu": 8.0}, {"eps": 60.0}
-# least share of mu that shifts reach, if it is below 0.9: half of mu^2 is spent on Hessians, and rows with opposite
-# scores have equal Hessians
+# smallest share of mu that the joint shifts must reach, where it is below 0.9: half of mu^2 is spent on Hessians, and
+# two rows with opposite scores have equal Hessians
 USED = {"noisy_newton": 0.65}
 CASES = [
     ("newton", MU, "replace", None),

@@ -1,4 +1,7 @@
-"""Other models: for neighbours with the same transcript, the joint shift of all answers costs at most the charge."""
+"""The privacy loss of all answers of a fit together is at most the charge, for models other than linear regression.
+
+Neighbouring data frames get the same releases (the same transcript).
+"""
 
 import math
 

@@ -135,9 +135,9 @@ def test_names_of_units_are_hashed_as_they_are_told_apart():
 
 
 def test_rows_that_only_a_later_design_tells_apart_are_chosen_in_no_order():
-    """Rows that differ only beyond placeholder bounds are clamped to equal values until bounds are estimated.
+    """The choice of a unit's rows does not depend on the order of the rows, even if the rows look equal at the choice.
 
-    The choice of a unit's rows uses only declarations, and not the order of the rows.
+    Until bounds are estimated, numbers are clamped to placeholder bounds, so that different rows may get equal values.
     """
     lacking = bind_regression("y ~ x", Domain({"y": (-1, 1)}))
     bought = lacking.with_bounds({"x": (0.0, 100.0)})

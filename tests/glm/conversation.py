@@ -1,4 +1,7 @@
-"""A substitute for the gate: scaled numeric rows, shares of a budget, and exact sums plus the package's noise."""
+"""A stand-in for the gate, the part of the package that reads data: it answers queries about rows in memory.
+
+The rows are scaled numbers. Answers are exact sums plus the package's noise, at shares of a budget.
+"""
 
 from __future__ import annotations
 
@@ -97,9 +100,10 @@ class Sealed:
 
 @dataclass(eq=False)
 class Conversation:
-    """An object that answers queries about one block of rows.
+    """An object that answers the queries of an estimator about one block of rows.
 
-    `parts` has the share of the budget of each query label. Without `parts`, each query has the whole budget.
+    `parts` has the share of the budget `promise` for each query label. Without `parts`, each query has the whole
+    budget.
     """
 
     block: Block
@@ -145,9 +149,10 @@ _PARTS: dict = {}
 
 
 def parts_of(estimator, public, block, promise, key):
-    """Return each query label's share of the budget: the share of the query's name, divided equally among its labels.
+    """Return the share of the budget for each query label.
 
-    The share of an optional query is a part of the share of another query.
+    The estimator declares shares for names of queries; the labels with one name have equal parts of its share. An
+    optional query has a part of the share of another query.
     """
     if key not in _PARTS:
         few = Block(block.z[:500], block.weight[:500])
@@ -165,7 +170,10 @@ def parts_of(estimator, public, block, promise, key):
 
 
 def fit(estimator, X, y, promise, seed, low=-1.0, high=1.0, family=False, offset=None, key=None, intercept=True):
-    """Return the estimate from predictors X in [-1, 1] and a response y in [low, high] ([0, high] with a family)."""
+    """Return the estimate from predictors X, shape (n, d), in [-1, 1] and a response y, shape (n,).
+
+    The response lies in [low, high], or in [0, high] if `family` is true.
+    """
     n, d = X.shape
     center, half = (0.0, high) if family else ((low + high) / 2, (high - low) / 2)
     columns = [np.ones(n)] * intercept + [X] + ([] if offset is None else [offset]) + [(y - center) / half]

@@ -20,10 +20,10 @@ from tests.glm.conversation import LEAST, coverage, fit
 
 
 def logistic(a, b, n=8000, skewed=False, fill=1.0):
-    """Return a function that draws rows of a logit with the constant a and the slopes b.
+    """Return a function that draws n rows of a logit with the constant a, the slopes b, and predictors in [-1, 1].
 
-    Skewed predictors are lognormal and fill 1/50 of their bounds. Other predictors are clipped normal variables with
-    the standard deviation fill / 3.
+    Skewed predictors are lognormal, with a median of 1/50 of the bounds' width above the lower bound. Other predictors
+    are clipped normal variables with the standard deviation fill / 3.
     """
     b = np.asarray(b)
 
@@ -64,9 +64,10 @@ def test_logits_cover_under_pure_eps(name):
 
 
 def test_forty_events_are_looked_for_though_no_bin_shows_them():
-    """Earlier, clipping removed all events, because noise hid the events' scores in the histogram of score norms.
+    """With about forty events among 2,000 rows, intervals cover, although noise hides the events' scores.
 
-    Each step then lowered the constant by one.
+    Earlier, clipping removed all events, because noise hid their scores in the histogram of score norms. Each step then
+    lowered the constant by one.
     """
     a, b = -4.3, [2.1, -1.5]
     rows = logistic(a, b, n=2000)
@@ -78,9 +79,10 @@ def test_forty_events_are_looked_for_though_no_bin_shows_them():
 
 
 def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
-    """At a level with hardly any event, the last step moves the linear predictor far.
+    """A level with hardly any event loses only its own coefficient; the other coefficients are given.
 
-    This move is no reason to leave out the other coefficients.
+    At such a level, the last step moves the linear predictor far. This move is no reason to leave out the other
+    coefficients.
     """
     rng = np.random.default_rng(3)
     n = 8000
@@ -100,9 +102,9 @@ def test_a_level_with_hardly_an_event_takes_only_its_own_coefficient():
 
 
 def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
-    """The constant of a regression on calendar years refers to the year 0.
+    """All coefficients of a regression on calendar years are given.
 
-    The constant can only move together with the slope, never by itself.
+    The constant of this regression refers to the year 0, so that it can only move together with the slope.
     """
     rng = np.random.default_rng(4)
     data = pd.DataFrame({"year": rng.uniform(1972, 2024, 5000)})
@@ -114,9 +116,10 @@ def test_a_predictor_far_from_zero_leaves_all_coefficients_given():
 @pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 8.0}])
 @pytest.mark.parametrize("family", ["binomial", "poisson"])
 def test_offsets_far_from_the_middle_of_their_bounds_cost_nothing(family, budget):
-    """Earlier, the mean offset was assumed to be the middle of the bounds.
+    """If offsets are far from the middle of their bounds, estimates and std errors are as good as with near offsets.
 
-    Weights of rows were then wrong by a factor e^3, and no coefficient was given.
+    Earlier, the mean offset was assumed to be the middle of the bounds. Weights of rows were then wrong by a factor
+    e^3, and no coefficient was given.
     """
     rng = np.random.default_rng(6)
     n = 8000
@@ -148,7 +151,10 @@ def test_fits_without_an_intercept_start_from_the_mean_of_the_predictors(family)
 
 
 def test_intervals_of_rare_outcomes_under_eps_are_no_shorter_than_without_privacy():
-    """Rare outcomes have large scores. Earlier, a limit on row norms in the Hessian halved the scores' variance."""
+    """For rare outcomes under eps, std errors are at least .97 of the std errors without privacy.
+
+    Rare outcomes have large scores. Earlier, a limit on row norms in the Hessian halved the scores' variance.
+    """
     n, a, b = 10_000, -3.0, np.array([3.0, -1.5])
     X, y, _ = logistic(a, b, n=n)(np.random.default_rng(8))
     data = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
@@ -175,9 +181,10 @@ def counts(mean, n=6000, shape=None):
 @pytest.mark.parametrize("mean", [0.1, 3.0, 300.0, 1e5])
 @pytest.mark.parametrize("shape", [None, 3.0])
 def test_counts_cover_or_are_not_given_whatever_their_mean(mean, shape):
-    """Earlier, steps converged to a wrong point for mean counts above 250.
+    """Intervals for Poisson and overdispersed counts cover at every mean, and most coefficients are given.
 
-    Slopes were estimated as 3 in place of .9, at any budget.
+    Earlier, steps converged to a wrong point for mean counts above 250. Slopes were estimated as 3 in place of .9, at
+    any budget.
     """
     loss, truth = Likelihood(Poisson()), np.array([np.log(mean), 2.0])
     known = {"high": 30 * max(mean, 1.0), "low": 0.0, "family": True, "key": (mean, shape)}

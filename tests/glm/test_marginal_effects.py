@@ -32,7 +32,11 @@ def rows_of(seed, n=N):
 
 
 def without_privacy(frame, formula, mean):
-    """Return average marginal effects: difference quotients of numbers, changes from the reference level of factors."""
+    """Return average marginal effects without privacy, by name.
+
+    The effect of a number is a mean difference quotient. The effect of a level is the mean change from the reference
+    level.
+    """
     at = {level: mean(frame.assign(g=level)).mean() for level in "abc"}
     step = 1e-5
     slopes = {name: (mean(frame.assign(**{name: frame[name] + step})) - mean(frame)).mean() / step for name in "xz"}

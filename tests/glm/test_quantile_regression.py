@@ -95,7 +95,10 @@ def test_the_histogram_of_equal_responses_has_a_limited_number_of_bins_wherever_
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("name", RESPONSES)
 def test_responses_with_few_values_are_told_from_a_density(name, law):
-    """At most one histogram in ten is misclassified. Each count has noise with sd 35; there are 10,000 rows."""
+    """Responses with few distinct values are told from responses with a density by a noisy histogram.
+
+    At most one histogram in ten is misclassified. Each count has noise with sd 35; there are 10,000 rows.
+    """
     draw, few = RESPONSES[name]
     wrong = []
     for seed in range(60):
@@ -119,9 +122,9 @@ def test_outer_quantiles_cover_under_mu_where_the_spread_differs(tau):
 
 @pytest.mark.parametrize("tau", [0.1, 0.9])
 def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
-    """The errors are heteroskedastic, so intervals are computed from Newton steps.
+    """Intervals of the .1 and .9 quantile regressions cover under pure eps, if they are computed by Newton steps.
 
-    The slopes of the minimiser of a smoothed loss would be several std errors off.
+    The errors are heteroskedastic. The slopes of the minimiser of a smoothed loss would be several std errors off.
     """
     z = float(norm.ppf(tau))
     truth = np.array([1.0 + z, 3.0 + 0.7 * z, -2.0]) / 12
@@ -133,9 +136,10 @@ def test_outer_quantiles_cover_under_pure_eps_by_steps(tau):
 
 
 def test_the_last_step_begins_where_smoothing_has_hardly_moved_slopes():
-    """If all steps before the last use scores smoothed over half a residual scale, constants are far off.
+    """The bias of a .9 quantile regression from smoothed scores is less than one std error.
 
-    Earlier, the constants were off by three std errors, without a note.
+    If all steps before the last use scores smoothed over half a residual scale, constants are far off. Earlier, they
+    were off by three std errors, without a note.
     """
     z, errors = float(norm.ppf(0.9)), []
     truth = np.array([z, 1 + 0.9 * z, -0.5]) / 15

@@ -1,4 +1,7 @@
-"""Error of a descent's last iterate, due to noise and the starting value: closed form, simulation, actual steps."""
+"""The error of a descent's last iterate, due to noise and to the starting value.
+
+Its covariance is compared with a closed form and with simulations, its mean with actual steps.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +25,7 @@ def test_the_covariance_is_what_draws_show_and_more_than_that_of_the_last_step(k
     for _ in range(K):
         error = error @ R.T + SD * RNG.normal(size=error.shape) @ S.T
     assert np.diag(np.cov(error.T)) / np.diag(covariance) == pytest.approx(np.ones(3), abs=4 * (2 / 40_000) ** 0.5)
-    # the covariance due to the noise of the last step alone, as stated by Avella-Medina, Bradshaw and Loh (2023)
+    # the noise of the last step alone, as stated by Avella-Medina, Bradshaw and Loh (2023), gives a smaller covariance
     assert (SD**2 * np.diag(S @ S.T) < 0.9 * np.diag(covariance)).all()
 
 
@@ -42,7 +45,7 @@ def test_the_end_is_the_last_iterate_plus_what_is_left_of_the_start(kind):
     np.testing.assert_allclose(theta + lag, end, rtol=1e-10)
     assert unknown.shape == (3, 0)
     parts = np.linalg.svd(left, compute_uv=False)
-    # in two directions, more than the allowed share of the starting error is left
+    # in two directions, the share of the starting error that is left exceeds the threshold
     lag, unknown = of_start(left, theta, parts[1] * 0.99)
     assert unknown.shape == (3, 2) and np.abs(unknown.T @ lag).max() < 1e-12
 

@@ -1,4 +1,7 @@
-"""Laws of estimates: sandwich, bias bounds, unidentified directions, agreement of tests and intervals."""
+"""Laws of estimates from noisy estimating equations: sandwich covariances, bias bounds and unidentified directions.
+
+Intervals cover, and tests agree with intervals.
+"""
 
 import pickle
 from dataclasses import replace
@@ -39,7 +42,10 @@ def data(n=300, seed=1):
 
 
 def equation(X, y, theta0=(0.0, 0.0, 0.0), sd=0.0, P=None, **more):
-    """Return the estimating equation of least squares at theta0, in coordinates t with theta = theta0 + P t."""
+    """Return the estimating equation of least squares of y on X at theta0.
+
+    The coefficients theta have the coordinates t, with theta = theta0 + P t.
+    """
     theta0, P = np.asarray(theta0), np.eye(3) if P is None else P
     r = y - X @ theta0
     u = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
@@ -289,7 +295,7 @@ def test_intervals_cover_whatever_the_allowed_bias_is(simulated):
             for b in (0.0, worst / 2, -worst):
                 missed = (np.abs(errors @ R[k] + b) > half[k]).mean()
                 assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
-            # with the worst bias, the error rate reaches the level
+            # with the largest bias allowed for, the interval misses with probability .05
             assert missed >= 0.05 - 4 * np.sqrt(0.05 * 0.95 * (1 / size + 1 / 9999))
 
 
@@ -367,7 +373,7 @@ def test_a_column_that_noise_hides_may_move_all_others_and_the_note_names_it():
 
 
 def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
-    # the column's sum of squares about its mean is 810.5 - 900^2 / 1000 = 0.5
+    # the column's sum of squares about its mean is only 810.5 - 900^2 / 1000 = 0.5, half a noise sd
     A = np.array([[1000.0, 900.0], [900.0, 810.5]])
     law = NormalLaw(np.where(np.equal(*Products(2).pairs), np.sqrt(2), 1.0) / np.sqrt(2))
     H = NoisyMatrix.noise_of(law, Products(2))
@@ -377,11 +383,12 @@ def test_columns_far_from_zero_are_seen_only_if_they_vary_about_their_mean():
         assert replace(e, numeric=NumericColumns((1,), 0)).unseen[0] == [1] * (not seen)
         assert replace(e, numeric=NumericColumns((1,), None)).unseen[0] == []
     product = replace(e, hessian=H.plus(A), numeric=NumericColumns((0, 1), None, ((0, 1, 1),)))
-    assert product.unseen[0] == []  # without an intercept, noise hides neither column
-    # if noise hides x^2, it hides x, too
+    # without an intercept, sums of squares about zero count, and no column is hidden by noise
+    assert product.unseen[0] == []
+    # if x^2 is hidden by noise, x counts as hidden, too
     assert replace(product, hessian=H.plus(np.diag([1000.0, 0.5]))).unseen[0] == [0, 1]
     empty = replace(e, hessian=H, numeric=NumericColumns((1,), 0))
-    assert empty.unseen[0] == [1]  # noise hides even the number of rows
+    assert empty.unseen[0] == [1]  # pure noise: even the number of rows is hidden by noise
 
 
 def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
@@ -393,8 +400,9 @@ def test_noise_that_is_a_large_part_of_the_information_is_noted_with_its_cure():
 
 
 def test_a_lean_lengthens_the_interval_until_it_says_no_more_than_the_domain():
-    # the effect along the weak direction is at most signal / sqrt(3), along other directions signal / sqrt(1000); the
-    # coefficient of x turns toward the weak direction by the angle `turn`
+    # signal = 5 bounds the unknown coefficient; its effect is at most signal / sqrt(3) along the weak direction (with
+    # eigenvalue .5 and noise sd 1), and at most signal / sqrt(1000) along other directions; `turn` is the angle between
+    # the coefficient of x and the well identified sum
     half = []
     for turn in (0.0, 0.02, 0.04, 0.08):
         e = weak(0.5, signal=5.0)
@@ -429,7 +437,8 @@ def test_rounding_does_not_lean_on_a_null_space():
     fit = replace(weak(500.0, 1.0), coordinates=Coordinates(np.zeros(3), np.eye(3), hidden)).solve(NAMES)
     M = np.array([[0.3 * 1e5, -1.0 * 1e5, 0.0], [0, 0, 1.0]])
     users = fit.mapped(M, np.zeros(2), ("kept", "z"))
-    assert np.isfinite(users.params()).all()  # the null space contributes 0.3e5 - 0.3e5 = 0
+    # the null space contributes 0.3e5 - 0.3e5 = 0, so that rounding errors must not make params NaN
+    assert np.isfinite(users.params()).all()
 
 
 def test_whether_a_coefficient_is_given_does_not_depend_on_the_level():
@@ -466,7 +475,7 @@ def test_several_quantile_regressions_have_koenkers_joint_covariance():
     X, _ = data()
     taus, densities = (0.1, 0.5, 0.9), (0.2, 0.4, 0.2)
     J = X.T @ X
-    # each quantile has its own coordinates
+    # the coefficients of each quantile have coordinates of their own
     P = [np.eye(3), np.array([[1.0, 0.2, 0], [0, 3.0, 0], [0, 0.5, 1.0]]), 2 * np.eye(3)]
     equations = [
         EstimatingEquation(
@@ -518,9 +527,10 @@ def test_a_hundred_coefficients_take_less_than_a_few_seconds():
 
 
 def test_an_interval_that_moves_the_linear_predictor_too_far_is_not_given_and_says_so():
-    """The limit for the half-length of a contrast's interval is the sum of the limits for its coefficients.
+    """An interval that is too wide on the scale of the linear predictor is not given, and a note says so.
 
-    Possible bias from clipping counts in the same way as noise.
+    The limit for the half-length of a contrast's interval is the sum of the limits for its coefficients. Possible bias
+    from clipping counts in the same way as noise.
     """
     fit = NormalEstimate.of(("a", "b", "c"), np.zeros(3), np.diag([1.0, 1.0, 1e-4]))
     fit = replace(fit, per_eta=np.array([0.19, 0.2, 0.19]))

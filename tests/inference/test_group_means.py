@@ -1,4 +1,4 @@
-"""Laws of the errors of means by group, and of tables of counts and densities."""
+"""Errors of group means, of counts and of densities: intervals and joint tests allow for noise and sampling errors."""
 
 import numpy as np
 import pytest
@@ -108,7 +108,10 @@ def test_columns_of_one_group_may_depend_on_each_other_in_any_way():
 
 
 def test_other_units_change_nothing_else_and_independent_groups_have_an_f_test():
-    """Earlier, the p-value of a joint test was a chi-squared tail, which is too small for groups with few rows."""
+    """A linear change of units changes estimates and std errors alike; a joint test of groups is close to an F test.
+
+    Earlier, the p-value was a chi-squared tail, which is too small for groups with few rows.
+    """
     law = NormalLaw(np.full(3, 2.0))
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0]])
     fit = GroupMeans.of_sums(names(2), sums, CENTRE, HALF, one_law_a_group(2, law))
@@ -127,9 +130,10 @@ WRITTEN = ([[1, -1, 0], [0, 1, -1]], [[1, -1, 0], [1, 0, -1]], [[1, -1, 0], [1, 
 
 @pytest.mark.parametrize("law", [NormalLaw(np.full(3, 4.0)), LaplaceLaw(np.full(3, 4.0))])
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
-    """Earlier, for noise that is not normal, the joint test's statistic was the largest squared z statistic.
+    """A joint test of groups does not depend on the way in which its hypotheses are written.
 
-    This statistic depended on the way in which the hypotheses were written.
+    Earlier, for noise that is not normal, the statistic was the largest squared z statistic of the hypotheses as
+    written.
     """
     sums = np.array([[300.0, 30.0, 100.0], [500.0, 100.0, 200.0], [400.0, 40.0, 200.0]])
     fit = GroupMeans.of_sums(names(3), sums, CENTRE, HALF, one_law_a_group(3, law))
@@ -144,9 +148,10 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written(law):
 
 
 def test_a_joint_test_of_columns_of_a_group_is_the_same_however_it_is_written():
-    """Earlier, in a joint test of columns, the smallest p-value was multiplied by the number of hypotheses as written.
+    """A joint test of columns of one group does not depend on the way in which its hypotheses are written.
 
-    This number may include redundant hypotheses.
+    Earlier, the smallest p-value was multiplied by the number of hypotheses as written, which may include redundant
+    hypotheses.
     """
     sums = np.array([[300.0, 30.0, 60.0, 100.0, 150.0], [500.0, 100.0, 20.0, 200.0, 300.0]])
     fit = GroupMeans.of_sums(tuple("abcd"), sums, np.zeros(2), np.ones(2), [], known=True)

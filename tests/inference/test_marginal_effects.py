@@ -1,4 +1,4 @@
-"""Average marginal effects by the delta method."""
+"""Average marginal effects by the delta method equal the effects of statsmodels without noise, and allow for noise."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Released symmetric matrices: the law of their noise, also after a linear map, in products and in quadratic forms."""
+"""Noise of released symmetric matrices: its law after linear maps, in products with vectors and in quadratic forms."""
 
 import time
 import tracemalloc
@@ -45,7 +45,7 @@ cases = pytest.mark.parametrize(
 
 
 def drawn(N, within, size=40_000):
-    """Return random draws of the noise matrix of N, a released matrix, after its linear map `N.map`."""
+    """Return random draws of the noise matrix of the released matrix N, each after the linear map `N.map`."""
     values = N.noise.law.sample(public_stream(3), size)
     return np.array([N.map.T @ within.unpacked(v) @ N.map for v in values])
 
@@ -220,9 +220,10 @@ def test_shrinkage_moves_toward_the_target_by_the_share_of_noise():
 
 
 def test_a_shrunk_matrix_is_not_raised_far_beyond_a_small_expected_value():
-    """Scores at a rare level vary little, because a ridge holds the coefficients of the level.
+    """An estimated variance that is shrunk toward a small expected value is not raised far beyond this value.
 
-    Earlier, the variance of these scores was raised to at least .4 of the other scores' variance.
+    Scores at a rare level vary little, because a ridge holds the coefficients of the level. Earlier, the variance of
+    these scores was raised to at least .4 of the other scores' variance.
     """
     expected, truth = np.diag([1.0, 1.0, 0.05]), np.diag([100.0, 100.0, 5.0])
     precise, noisy = with_value(truth, 1e-6), with_value(np.diag([100.0, 100.0, -50.0]), 1.0)
@@ -248,7 +249,10 @@ def test_a_hundred_columns_take_no_tensor_and_less_than_a_few_seconds():
 
 
 def test_what_is_hidden_does_not_depend_on_the_basis_of_equal_eigenvalues():
-    """Eigenvalues are equal except for rounding errors, so that eigenvectors differ between processors."""
+    """Thresholds for identified directions do not depend on the eigenvectors computed for equal eigenvalues.
+
+    Eigenvalues are equal except for rounding errors, so that eigenvectors differ between processors.
+    """
     uneven = noise("normal", "products")[0].mapped(np.diag([1.0, 2.0, 4.0]))
     found = []
     for seed in range(3):

@@ -1,4 +1,4 @@
-"""Sampling variances of scores."""
+"""Estimates of the sampling variances of scores, compared with statsmodels and by coverage of intervals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Laws of estimates that lie between two released order statistics."""
+"""Estimates that lie between two released order statistics: intervals of contrasts, p-values and joint tests."""
 
 from dataclasses import replace
 
@@ -160,7 +160,10 @@ THREE = OrderStatisticEstimate(
 
 
 def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for_the_noise():
-    """Earlier, the statistic of a joint test was the largest squared z statistic of the hypotheses as written."""
+    """A joint test of groups does not depend on how its hypotheses are written, and allows for heavy-tailed noise.
+
+    Earlier, the statistic was the largest squared z statistic of the hypotheses as written.
+    """
     R = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
     b = R @ THREE.estimate
     exact = b @ np.linalg.solve(R @ THREE.covariance() @ R.T, b)
@@ -168,7 +171,7 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for
     for statistic, df, p in map(THREE.wald, written):
         assert (statistic, df) == pytest.approx((exact, 2))
         normal = chi2.sf(exact, 2)
-        # three Monte Carlo std errors of the simulated p-value
+        # tolerance: three Monte Carlo std errors of a p-value from 9,999 draws
         assert p == pytest.approx(normal, abs=3 * np.sqrt(normal / 9999))
     far = b - 1.2 * b  # the p-value is small here, and noise has heavier tails than sampling errors
     assert replace(THREE, sampling=np.zeros(3)).wald(R, far)[2] > 2 * THREE.wald(R, far)[2] > 0
@@ -176,9 +179,9 @@ def test_a_joint_test_of_groups_is_the_same_however_it_is_written_and_allows_for
 
 
 def test_a_joint_test_of_quantiles_of_the_same_rows_is_the_same_however_it_is_written():
-    """Earlier, in a joint test of quantiles, p-values were multiplied by the number of hypotheses as written.
+    """A joint test of quantiles of the same rows does not depend on the way in which its hypotheses are written.
 
-    This number may include redundant hypotheses.
+    Earlier, p-values were multiplied by the number of hypotheses as written, which may include redundant hypotheses.
     """
     same, one = replace(THREE, cell=np.array([0, 0, 1])), np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]])
     mixed, q = np.array([one[0] + one[1], one[1], one[0]]), np.array([3.0, 3.0, 0.0])

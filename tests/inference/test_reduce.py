@@ -24,7 +24,10 @@ MOMENTS = {
 
 
 def loading(name):
-    """Return the noise of a few coefficients: a matrix F times the noise matrix of moments times a vector v."""
+    """Return the noise F M v of a few coefficients, where M is the random noise matrix of released moments.
+
+    The matrix F and the vector v are fixed.
+    """
     within, chance = MOMENTS[name], public_stream(1)
     law = MatrixT().law(PureDP(1.0), within, Relation(1, exchange=True, appear=False))
     moments = NoisyMatrix.noise_of(law, within)

@@ -1,4 +1,4 @@
-"""The public stream of random numbers, and noise laws simulated with it."""
+"""The public stream of random numbers has the laws of its methods, and simulates noise laws."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,8 @@ def test_every_additive_law_is_sampled_by_the_public_stream_with_its_own_covaria
     L = np.vstack([np.eye(k), np.ones(k)])
     draws = noise_draws((Loading(L, law),))
     assert draws.shape == (DRAWS, k + 1)
-    tolerance = 0.25 if name == "matrixt" else 0.08  # large fourth moments make the Monte Carlo error larger
+    # matrix-t noise has large fourth moments, hence larger Monte Carlo errors
+    tolerance = 0.25 if name == "matrixt" else 0.08
     np.testing.assert_allclose(draws.T @ draws / DRAWS, law.covariance(L), atol=tolerance * law.covariance(L).max())
 
 

@@ -1,4 +1,4 @@
-"""Simultaneous intervals: known laws, bias bounds, and joint coverage of all rows."""
+"""Simultaneous intervals have the lengths of textbooks for known laws, add bias bounds in full, and cover jointly."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Far tails of noise: bounds are never below the quantiles, and finite."""
+"""Bounds on far quantiles of noise are finite and never below the exact quantiles."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,8 @@ from privstats.sets.base import Sensitivity
 
 LEVELS = 10.0 ** -np.array([2, 4, 6, 9, 15])
 PACKED = np.triu_indices(4)
-HOLLOW = tuple(index[1:] for index in PACKED)  # pairs of variables whose products are released, without the count
+# pairs of variables whose products are released; the count, pair (0, 0), is not released
+HOLLOW = tuple(index[1:] for index in PACKED)
 # pairs of variables for a count and second-order products, without first-order products
 ALONE = tuple(np.r_[0, index] for index in np.triu_indices(2) + np.ones((2, 1), int))
 DRAWS = 60_000
@@ -48,7 +49,8 @@ def test_laws_that_say_so_have_log_concave_tails(name):
     assert law.log_concave
     draws = np.abs(law.sample(public_stream(3), DRAWS) @ np.random.default_rng(1).normal(size=(10, 4)))
     near, far = np.quantile(draws, [1 - 0.05, 1 - 0.05**2], axis=0)
-    noise = 4 * np.sqrt((1 / 0.05 + 1 / 0.05**2) / DRAWS)  # four sds of the logarithms of both probabilities
+    # four sds of the errors of the logarithms of both tail probabilities
+    noise = 4 * np.sqrt((1 / 0.05 + 1 / 0.05**2) / DRAWS)
     assert (far <= 2 * near * (1 + noise / -np.log(0.05))).all()
 
 
