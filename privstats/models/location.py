@@ -131,7 +131,7 @@ class ColumnQuantile(Location):
 
     @property
     def title(self) -> str:
-        return ("quantiles" if len(self.q) > 1 else "quantile") + self.by_group
+        return ("quantiles" if len(self.q) > 1 else f"quantile (q = {self.q[0]:.10g})") + self.by_group
 
     @property
     def by_parts(self) -> str:

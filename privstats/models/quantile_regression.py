@@ -54,7 +54,7 @@ class QuantileModel(Regression):
 
     @property
     def title(self) -> str:
-        return "quantile regression"
+        return "quantile regression" + (f" (tau = {self.tau[0]:.10g})" if len(self.tau) == 1 else "")
 
     @property
     def taus(self) -> tuple[float, ...]:

@@ -47,7 +47,8 @@ class FitFacts:
     verb : str
         Name of the function without "dp_": "lm", "glm", "rq", "median", "quantile", "mean", "mode" or "hist".
     title : str
-        Heading of the summary, printed before the formula, such as "Private linear regression".
+        Heading of the summary, printed before the formula, such as "Private linear regression" or "Private quantile
+        regression (tau = 0.9)".
     formula : str
         The formula, as the user wrote it.
     promise : Promise
@@ -170,6 +171,11 @@ class FitFacts:
     def neighbors(self) -> Neighbors:
         """The neighbouring relation: the pairs of data sets for which the privacy guarantee holds."""
         return self.promise.neighbors
+
+    @property
+    def order(self) -> str:
+        """The quantile level of a fit with a single one, such as "tau = 0.9"; empty for other fits."""
+        return self.title.partition(" (")[2].partition(")")[0]
 
     @property
     def divided(self) -> Promise:

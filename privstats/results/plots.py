@@ -197,13 +197,14 @@ def new_figure(width: float, height: float) -> Figure:
 def _title(results: FitNumbers, rows: pd.DataFrame, alpha: float, width: int) -> str:
     """Return the title of a plot of the estimates in the table `rows`, in lines of at most `width` characters.
 
-    The title contains at most two lines of the formula, the confidence of the intervals (if there are any), and the
-    privacy budget or a remark that the noise was seeded.
+    The title contains at most two lines of the formula, the confidence of the intervals (if there are any), the
+    quantile level (if there is one), and the privacy budget or a remark that the noise was seeded.
     """
     formula = literal(in_two_lines(results.formula, width))
     given = rows["conf_low"].notna().any()
     kind = f"{confidence(alpha)} intervals" if given else "estimates without intervals"
-    kept = textwrap.fill(f"{kind}, {in_short(results.guarantee, results.facts.seeded)}", width)
+    parts = (kind, *filter(None, [results.facts.order]), in_short(results.guarantee, results.facts.seeded))
+    kept = textwrap.fill(", ".join(parts), width)
     return f"{formula}\n{kept}"
 
 

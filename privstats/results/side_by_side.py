@@ -41,7 +41,7 @@ SPACE = 3  # number of spaces between the columns of two fits in a text table
 # numbers of spaces after a heading, and after a cell in the lines below the coefficients; with these spaces, the
 # heading and the cell align with the estimates
 HEAD_END, FOOT_END = 2, 1
-ROWS_LINE, GUARANTEE_LINE = "Rows (public)", "Guarantee"
+ORDER_LINE, ROWS_LINE, GUARANTEE_LINE = "Quantile", "Rows (public)", "Guarantee"
 UNLIKE = "Models of different responses"
 UNGIVEN = ("not given", "no interval", "no std err")
 MOVED_NOTES = {"clipped", "start", "weights"}  # keys of notes about a bias that may exceed the std errors
@@ -83,12 +83,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class ModelColumn:
-    """A fit as a column of a table of fits: heading, cells by row label, number of rows, and privacy guarantee."""
+    """A fit as a column of a table of fits: heading, cells by row label, rows, privacy guarantee, quantile level."""
 
     head: str
     entries: Mapping[Label, Cell]
     rows: str
     guarantee: str
+    order: str = ""
 
 
 def table_of_fits(
@@ -115,7 +116,9 @@ def table_of_fits(
     keys = tuple(dict.fromkeys(key for fit in fits for key in fit.facts.keys[1:]))
     heads, response = _heads(fits, names)
     models = tuple(
-        ModelColumn(head, _entries(fit, keys, rename or {}, stars, digits), _rows(fit), _guarantee(fit))
+        ModelColumn(
+            head, _entries(fit, keys, rename or {}, stars, digits), _rows(fit), _guarantee(fit), fit.facts.order
+        )
         for head, fit in zip(heads, fits, strict=True)
     )
     table = SideBySide(response, keys, models, " ".join(_notes(fits, models, stars)))
@@ -176,7 +179,12 @@ class SideBySide:
         for head, model in models:
             cells = tuple(str(model.entries.get(label, "")) for label in labels)
             column = Column(head + " " * HEAD_END, cells, 0)
-            widest = max(column.least - 1, len(model.rows) + FOOT_END, len(model.guarantee) + FOOT_END)
+            widest = max(
+                column.least - 1,
+                len(model.rows) + FOOT_END,
+                len(model.guarantee) + FOOT_END,
+                len(model.order) + FOOT_END,
+            )
             columns.append(replace(column, width=widest + SPACE))
         used = [j for j in range(len(self.keys)) if any(label[j + 1] is not None for label in labels)]
         shown = _shown([(label[0], *(label[j + 1] for j in used)) for label in labels])
@@ -205,12 +213,11 @@ class SideBySide:
             numbers = (text for entry in entries for text in (entry.estimate, entry.error))
             body.append((*map(_part, label), *numbers))
         heads = (text for model in self.models for text in (model.head, f"{model.head} std err"))
-        (rows, *many), (guarantee, *budgets) = _foot(self.models)
-        foot = (
-            (rows, *gap, *(text for count in many for text in (count.replace(",", ""), ""))),
-            (guarantee, *gap, *(text for budget in budgets for text in (budget, ""))),
-        )
-        return Sheet("", "", ("term", *self.keys, *heads), tuple(body), foot).as_csv()
+        foot = []
+        for name, *cells in _foot(self.models):
+            plain = [cell.replace(",", "") if name == ROWS_LINE else cell for cell in cells]
+            foot.append((name, *gap, *(text for cell in plain for text in (cell, ""))))
+        return Sheet("", "", ("term", *self.keys, *heads), tuple(body), tuple(foot)).as_csv()
 
     def _captioned(self) -> Sheet:
         return self._sheet("Response", self.response, "") if self.response else self._sheet(UNLIKE, "", "")
@@ -307,7 +314,12 @@ def _shown(labels: Sequence[Label]) -> tuple[tuple[str, ...], ...]:
 
 
 def _foot(models: Sequence[ModelColumn]) -> tuple[tuple[str, ...], ...]:
-    return (ROWS_LINE, *(model.rows for model in models)), (GUARANTEE_LINE, *(model.guarantee for model in models))
+    orders = [model.order for model in models]
+    return (
+        *([(ORDER_LINE, *orders)] if any(orders) else []),
+        (ROWS_LINE, *(model.rows for model in models)),
+        (GUARANTEE_LINE, *(model.guarantee for model in models)),
+    )
 
 
 def _foot_lines(table: TextTable, models: Sequence[ModelColumn]) -> Iterator[str]:

@@ -83,7 +83,7 @@ def statement(fit: FitNumbers) -> str:
 
 
 def _fitted(facts: FitFacts) -> Iterable[str]:
-    what = f"{facts.title[0].lower()}{facts.title[1:]}"
+    what = f"{facts.title[0].lower()}{facts.title[1:]}".replace(" (", ", ").replace(")", "")
     of = {"tau": "tau =", "q": "the levels"}
     parts = [f"the formula {facts.formula}"]
     for k, key in enumerate(facts.keys):
