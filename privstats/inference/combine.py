@@ -73,12 +73,11 @@ def _missing(estimate: Estimate) -> frozenset[str]:
 
 
 def of_fits(notes: Sequence[Sequence[Note]], missing: frozenset[str]) -> tuple[Note, ...]:
-    """Merge the notes of several fits; notes with the same key about the same coefficients become one note.
+    """Merge the notes of several fits; notes with the same template about the same coefficients become one note.
 
-    The text of a merged note is the note's text in the first fit that has the note. The text begins with the index of
-    this fit and the count of further fits that have the note, such as "Fit 2, and 3 more". A note about named
-    coefficients keeps only the names of coefficients that the pooled estimate does not report (`missing`), and the note
-    is left out if no name is kept.
+    The merged note has the text from the first fit with this note. Before the text stand the number of this fit and the
+    number of further fits with the note, such as "Fit 2, and 3 more". A note about named coefficients keeps the names
+    of the coefficients that the pooled estimate does not report (`missing`). The note is left out if no name is kept.
 
     Parameters
     ----------
@@ -125,7 +124,8 @@ def _differ(estimates: Sequence[Estimate], mean: Estimate, same: bool) -> tuple[
 def _diagnostics(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the largest ratio of noise to information, and the root mean square of the residual scales, over fits.
 
-    `each` has the diagnostics of each pooled fit, by name; other diagnostics are left out.
+    `each` has the diagnostics of each pooled fit, by name. The ratio has a name that begins with "noise_to_signal", and
+    the residual scale is named "sigma". All other diagnostics of the fits are left out.
     """
     found = {}
     for name in dict.fromkeys(name for one in each for name in one):

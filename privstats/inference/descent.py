@@ -15,7 +15,7 @@ Step = tuple[FloatArray, float]  # one step: matrix S that multiplies the score,
 
 
 def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the noise covariance of a descent's last iterate, and the matrix from the first to the last error.
+    """Return the noise covariance of a descent's last iterate, and a matrix that maps the starting error to the last.
 
     The error of an iterate theta is its difference from theta_hat, the minimiser of the loss. The matrix maps the
     error of the starting value to the error that the last iterate would have without noise. A step of the descent is
@@ -51,9 +51,9 @@ def error_of_path(path: Sequence[Step], M: FloatArray) -> tuple[FloatArray, Floa
 
 
 def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
-    """Return a correction of the last iterate of a descent from 0, and the directions without a correction.
+    """Return a correction of the last iterate of a descent from 0, and the directions that are left uncorrected.
 
-    The correction estimates the minimiser of the loss minus the last iterate. Without noise, this difference is
+    The correction is an estimate of the minimiser of the loss minus the last iterate. Without noise, this difference is
     `left` times the minimiser, because the descent starts at 0.
 
     Parameters
@@ -63,7 +63,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
     theta : ndarray, shape (c,)
         Last iterate.
     most : float
-        Threshold, at most 1. There is no correction in the direction of a left singular vector of `left` whose
+        Limit of singular values, at most 1. The iterate is not corrected along a left singular vector of `left` if its
         singular value is `most` or larger.
 
     Returns
@@ -72,7 +72,7 @@ def of_start(left: FloatArray, theta: FloatArray, most: float) -> tuple[FloatArr
         Correction, to be added to `theta`. If `left` is positive semidefinite and all directions have a correction, the
         correction is ``left (I - left)^-1 theta``.
     unknown : ndarray, shape (c, k)
-        Left singular vectors of `left`, one for each of the k directions without a correction.
+        The k left singular vectors of `left` along which the iterate is not corrected.
     """
     U, part, Vt = np.linalg.svd(left)
     arrived = part < most

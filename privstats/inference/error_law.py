@@ -1,4 +1,4 @@
-"""Error distributions of linear functions of an estimate, with the half-lengths of intervals and p-values."""
+"""Error distributions of linear functions of an estimate, half-lengths of their intervals, and their p-values."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ class ErrorLaw:
     weights : ndarray, shape (w,)
         Probabilities of the w absolute values.
     finest : ndarray, shape (q,)
-        Smallest p-value that the simulation can resolve; 0 if nothing is simulated.
+        Smallest p-value that n simulated draws can give, ``1 / (1 + n)``; 0 for errors without simulated noise.
     far : callable, optional
-        Function for significance levels too small for the simulated draws. At these levels, X is treated as the sum of
-        all its non-normal noise and a Student variable. The function returns the scales of the Student variables,
-        their degrees of freedom, and a function of alpha that bounds the 1 - alpha quantiles of the absolute noise.
+        Function for bounds at significance levels below the larger of 1e-4 (`UNRESOLVED`) and `finest`. At these
+        levels, X is treated as the sum of all its non-normal noise and a Student variable. The function returns the
+        scales of the Student variables, their degrees of freedom, and a function of alpha that bounds the 1 - alpha
+        quantiles of the absolute noise.
     """
 
     sd: FloatArray
@@ -90,9 +91,9 @@ class ErrorLaw:
         """Return the half-lengths of the intervals of q estimates at confidence 1 - alpha, shape (q,).
 
         At the largest possible bias, the absolute error of an estimate exceeds the half-length with probability alpha.
-        If alpha is too small for the simulated draws, an upper bound on the half-length is returned. The upper bound is
-        computed from the bias bound and the 1 - alpha / 2 quantiles of the absolute values of the Student part and of
-        the non-normal noise (`far`).
+        If alpha is below the smallest level for which the draws give quantiles (`_least`), an upper bound on the
+        half-length is returned. The upper bound is computed from the bias bound and the 1 - alpha / 2 quantiles of the
+        absolute values of the Student part and of the non-normal noise (`far`).
         """
         if alpha not in self._found:
             if self.far is None or alpha >= self._least:
@@ -104,14 +105,14 @@ class ErrorLaw:
 
     @property
     def _least(self) -> float:
-        """Smallest significance level at which half-lengths of intervals can be computed from the simulated draws."""
+        """Smallest alpha for which half-lengths at confidence 1 - alpha are computed from the simulated draws."""
         return max(UNRESOLVED, float(self.finest.max(initial=0.0)))
 
     def _far_lengths(self, alpha: FloatArray) -> FloatArray:
         """Return upper bounds on the half-lengths of intervals at confidence 1 - `alpha`, an array shaped like `alpha`.
 
-        The last axis of `alpha` has one entry for each of the q estimates. The bounds are used if `alpha` is too small
-        for half-lengths to be computed from the simulated draws.
+        The last axis of `alpha` has one entry for each of the q estimates. The bounds are used if `alpha` is below
+        the smallest level for which the simulated draws give quantiles (`_least`).
         """
         assert self.far is not None
         rest, freedom, noise = self.far()
@@ -119,7 +120,7 @@ class ErrorLaw:
         return self.allowance + np.where(rest > 0, rest * t, 0.0) + noise(alpha / 2)
 
     def _far_pvalues(self, distance: FloatArray) -> FloatArray:
-        """Return upper bounds on p-values that are too small to be computed from the simulated draws, shape (q,).
+        """Return upper bounds on p-values below `_least`, the smallest level at which draws give quantiles, shape (q,).
 
         Each bound is the significance level alpha at which the upper bound on the half-length (`_far_lengths`) equals
         `distance`, the distance of the estimate from its hypothetical value. The level is found by a grid search: each
@@ -134,7 +135,7 @@ class ErrorLaw:
 
     def _lengths(self, alpha: float) -> FloatArray:
         least = np.zeros_like(self.sd)
-        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # there is no search if sd is 0 or NaN
+        most = np.where(self.sd > 0, self.allowance + 2 * self.sd, 0.0)  # no root search for an sd of 0 or NaN
         for _ in range(200):
             short = (self.exceeds(most) > alpha) & (self.sd > 0)
             if not short.any():
@@ -147,7 +148,7 @@ class ErrorLaw:
         """Return two-sided p-values of q estimates, given their distances from the hypothetical values, shape (q,).
 
         A p-value is the significance level at which the half-length of the interval (`lengths`) equals the distance or,
-        if larger, the smallest p-value that the simulation can resolve (`finest`).
+        if larger, the smallest p-value that the simulated draws can give (`finest`).
         """
         p = self.exceeds(np.abs(distance))
         if self.far is not None and (p < self._least).any():
@@ -162,7 +163,7 @@ def crossing(f: Callable[[FloatArray], FloatArray], low: FloatArray, high: Float
 
     The root of a function lies between the function's entries in the vectors `low` and `high`. The argument f evaluates
     all these functions at once, each at its own entry of a vector. A step of the search is an inverse quadratic
-    interpolation if the function is smooth enough between the current limits of its root, and otherwise a bisection.
+    interpolation if the last three values of the function satisfy Chandrupatla's criterion, and otherwise a bisection.
     """
     x1, x2, f1, f2 = high, low, f(high), f(low)
     t = np.full_like(low, 0.5)
@@ -220,7 +221,8 @@ def mixed_law(
         errors the noise is treated as normal.
     noises : callable
         Function that returns the independent parts of the non-normal noise, each with q coordinates. At significance
-        levels too small for the draws, quantile bounds computed from these parts are used for all errors.
+        levels below 1e-4 or, if larger, ``1 / (1 + number of draws)``, quantile bounds computed from these parts are
+        used for all errors.
     """
 
     @cache

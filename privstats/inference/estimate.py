@@ -55,7 +55,7 @@ MOST_UNIDENTIFIED = 50.0
 # linear predictor by less than this number (root mean square over the rows).
 WIDEST_ETA = 10.0
 FULL_RANK = 1e-6  # a matrix has full rank if its QR factor R has diagonal entries r with min |r| / max |r| above 1e-6
-EXACT = 1e-8  # relative size below which a contrast's component in a direction without information is rounding error
+EXACT = 1e-8  # a number counts as a rounding error if it is at most this multiple of its scale
 CELLS = 1000  # number of chi-square quantiles over which the computation of a noncentral F distribution averages
 VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std errors, that a note reports
 # MOVED: smallest bias bound due to clipping or starting values, in std errors, that a note reports. The table `tidy`
@@ -63,7 +63,7 @@ VISIBLE = 0.2  # smallest bias bound due to unidentified directions, in std erro
 MOVED = 1.0
 
 
-UNSAVED = ("_draws", "_given", "_own_law")  # names of cached attributes, which are not saved but computed anew
+UNSAVED = ("_draws", "_given", "_own_law")  # cached attributes that are not saved; they are computed again if needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class NumericColumns:
-    """Positions of the coefficients of numeric predictors, and of products of predictors.
+    """Positions, among all coefficients, of numeric predictors, the intercept, and products of predictors.
 
     `EstimatingEquation.unseen` tests whether the variation of a numeric predictor is smaller than the noise of the
     released Hessian. This happens if the predictor's values vary far less than its bounds allow.
@@ -133,7 +133,8 @@ class NumericColumns:
         In a model with an intercept, columns with bounds from 0 to at most 1, such as truth values and splines, are
         left out: if such a column varies little, the reason is usually that few of its values differ from 0, not that
         its bounds are too wide. Products of columns, also with levels of a factor, are listed separately: if a column
-        varies less than the noise of the Hessian, its products are assumed to do so, too (`EstimatingEquation.unseen`).
+        varies less than the noise of the Hessian, its products are assumed to vary less than this noise, too
+        (`EstimatingEquation.unseen`).
         """
         at = {name: j for j, name in enumerate(design.columns)}
         products = {j: parts for name, j in at.items() if len(parts := product_parts(name)) > 1}
@@ -309,11 +310,12 @@ class EstimatingEquation:
     coordinates : Coordinates
         Linear map from t to the c coefficients theta.
     signal : float
-        Number from which the components of t along unidentified eigenvectors are bounded: the absolute value of a
-        component is at most ``signal / sqrt(I)``, where I is the threshold of the eigenvalue or, if smaller, `usual`.
+        Assumed upper bound on ``|a| sqrt(I)``, where a is the component of t along an unidentified eigenvector. The
+        number I is the threshold of the eigenvalue or, if smaller, `usual`. Hence ``|a|`` is at most
+        ``signal / sqrt(I)``.
     usual : float
-        Typical information along a direction. This number replaces larger thresholds, for which the bound on the
-        component of t would be too small.
+        Typical information along a direction. This number replaces a larger threshold, because the bound
+        ``signal / sqrt(threshold)`` on a component of t would then be too small.
     known : ndarray, shape (m,), optional
         Approximate value of t, which replaces the estimate of t along unidentified directions; by default 0.
     remaining : float
@@ -322,7 +324,7 @@ class EstimatingEquation:
     clipped : tuple of Allowance
         Bounds on the bias that clipping causes in the score.
     moved : tuple of Allowance
-        Bounds on other biases of theta.
+        Bounds on all other biases of theta.
     freedom : float
         Residual degrees of freedom of the score's variance.
     meat_noise : NoisyMatrix, optional
@@ -334,7 +336,7 @@ class EstimatingEquation:
         Public bounds: theta is the product of `within` and an unknown vector with entries in [-1, 1]. If given, these
         bounds, and not `signal`, limit theta along unidentified directions.
     numeric : NumericColumns
-        Numeric columns, for which `unseen` tests whether they vary less than the noise of the Hessian.
+        Numeric columns of the model matrix; `unseen` tests whether a column varies less than the noise of the Hessian.
     """
 
     score: FloatArray
@@ -366,7 +368,8 @@ class EstimatingEquation:
         notes : sequence of Note
             Notes on the estimates.
         diagnostics : mapping of str to float, optional
-            Diagnostics of the fit, to which the Hessian's ratio of noise to information is added.
+            Diagnostics of the fit. The largest ratios of noise to information among identified and, if there are any,
+            among unidentified eigenvectors of the Hessian (`NoisyMatrix.noise_to_signal`) are added.
         """
         G = self.coordinates.matrix
         F = thin(G) @ self.hessian.power(-1.0)
@@ -401,7 +404,7 @@ class EstimatingEquation:
         )
 
     def without(self, direction: FloatArray, most: float) -> EstimatingEquation:
-        """Return the estimating equation without one direction of theta, shape (c,), that is not to be estimated.
+        """Return the estimating equation without the component of theta along `direction`, an array of shape (c,).
 
         Coefficients that change along `direction` are not reported for the new equation. The intervals of the other
         coefficients usually become shorter, because these intervals depend less on the unknown component r of theta
@@ -455,9 +458,10 @@ class EstimatingEquation:
     def unseen(self) -> tuple[list[int], FloatArray]:
         """Positions of the columns that vary less than the noise of the Hessian, and directions of their coefficients.
 
-        These l columns are numeric columns of the model matrix, and products that contain such a numeric column. There
-        are no such columns if all directions of theta are identified. The second result has one direction per column,
-        shape (c, l), for c coefficients:
+        A numeric column varies less than the noise if the information along the direction of its coefficient is below
+        3 (`HIDDEN`) standard deviations of the noise in this information. A product of columns is included in the l
+        columns if one of its factors is such a numeric column. If all directions of theta are identified, l is 0. The
+        second result has one direction per column, shape (c, l), for c coefficients:
 
         - The direction of a product changes only the coefficient of the product.
         - The direction of a numeric column changes the coefficient of this column by 1, and the intercept, if any, so
@@ -487,6 +491,8 @@ class EstimatingEquation:
         does not determine. The component a causes a bias of t that has, up to sign, two parts: ``a v``, and
         ``a H^-1 N v`` along identified directions, with H^-1 the inverse of H on these directions.
 
+        The argument F is the matrix that maps an error of the score to the error of theta.
+
         The first result is a matrix D with c rows. The first part of the bias of theta, summed over all v, is ``D z``
         for an unknown vector z with entries in [-1, 1]. D is computed from `within` if given, and otherwise from the
         bounds on ``|a|`` that the method `unidentified` returns. These bounds are too small if the true information
@@ -495,7 +501,6 @@ class EstimatingEquation:
         The second result is a tuple of at most one `Allowance`, a bound on the second part:
 
         - If `within` is given, the bound is the standard deviation of the second part at the largest possible ``|a|``.
-          The argument F is the matrix that maps an error of the score to the error of theta.
         - Otherwise there is a bound only if a numeric column varies less than the noise of the Hessian (`unseen`),
           because the information v'A v may then be close to zero. The bound for a linear function ``r't`` is
           ``signal sqrt(r'H^-1 r)``, with the attribute `signal`. Derivation: with ``u = H^-1 r``, the second part is
@@ -534,11 +539,12 @@ class EstimatingEquation:
 class NormalEstimate(Estimate):
     """Asymptotically normal estimates, with the distribution of their errors, bias bounds and unidentified directions.
 
-    A direction of the coefficients theta is unidentified if the noise of the Hessian exceeds the information along the
-    direction. The error of a linear function ``R theta`` is the sum of a random error X with standard deviation s, and
-    of a bias. The absolute value of the bias is at most a, the sum of the bounds in `allowances`, `unidentified` and
-    `leaning`. The interval has the 1 - alpha quantile of ``|X + a|`` as half-length, and a p-value is a tail
-    probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases (`identified`):
+    The information along a direction v is v'H v, with H the released Hessian of the loss. A direction of the
+    coefficients theta is unidentified if the information along it is too small for the noise of H
+    (`NoisyMatrix.eigen`). The error of a linear function ``R theta`` is the sum of a random error X with standard
+    deviation s, and of a bias. The absolute value of the bias is at most a, the sum of the bounds in `allowances`,
+    `unidentified` and `leaning`. The interval has the 1 - alpha quantile of ``|X + a|`` as half-length, and a p-value
+    is a tail probability of ``|X + a|``. ``R theta`` is reported as NaN in four cases (`identified`):
 
     - R has a component along a direction in `hidden`, apart from rounding errors.
     - The standard error s is zero or not finite.
@@ -624,7 +630,7 @@ class NormalEstimate(Estimate):
         notes: Sequence[Note] = (),
         diagnostics: Mapping[str, float] | None = None,
     ) -> Self:
-        """Return an estimate whose coefficients are all identified, with independent privacy noises `noises`."""
+        """Return an unbiased estimate of identified coefficients, with sampling covariance and independent `noises`."""
         k = len(theta)
         return cls(
             names=tuple(names),
@@ -713,7 +719,7 @@ class NormalEstimate(Estimate):
         if not self.identified(R).all():
             return np.nan, len(R), np.nan
         V = R @ (self.sampling + self.noise) @ R.T
-        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors; V and its correlation matrix have the same rank
+        unit = np.sqrt(np.maximum(np.diag(V), 1e-300))  # std errors of R theta; the scaled V has the same rank as V
         values, vectors = np.linalg.eigh(V / np.outer(unit, unit))
         kept = values > 1e-10 * max(values[-1], 1e-300)
         to_white = (vectors[:, kept] / np.sqrt(values[kept])).T / unit
@@ -878,7 +884,7 @@ class NormalEstimate(Estimate):
         return {name: value for name, value in self.__dict__.items() if name not in UNSAVED}
 
     def _not_given(self) -> tuple[Note, ...]:
-        """Return notes on coefficients that are not reported because of noise, and that no other note mentions."""
+        """Return notes on coefficients that are not reported because of noise; names in `remarks` are left out."""
         exact = np.linalg.norm(self.hidden, axis=1) > EXACT * self.hidden_size
         missing = ~self._given & (~exact | bool(self.unseen))
         known = {name for one in self.remarks for name in one.about}
@@ -915,7 +921,7 @@ class NormalEstimate(Estimate):
         return (replace(note("weak direction", names, size=size), about=(), fields=None),)
 
     def _unreliable(self) -> tuple[Note, ...]:
-        """Return a note if noise in the Hessian lengthens the intervals noticeably; otherwise an empty tuple.
+        """Return a note if noise in the Hessian lengthens the intervals (`reliability_note`), else an empty tuple.
 
         There is no note for iterative fits (`from_start`), nor if no coefficient is identified.
         """

@@ -38,7 +38,7 @@ class GroupMeans(Estimate):
     sampling : ndarray, shape (k,)
         Sampling variances.
     uncertain : ndarray, shape (k,)
-        Variances of the entries of `sampling`, which are estimated from limited numbers of rows and from noisy sums.
+        Variances of the entries of `sampling`: the entries are estimates from limited numbers of rows and noisy sums.
     noises : tuple of Loading
         Privacy noises in theta.
     group : ndarray of int, shape (k,)

@@ -1,4 +1,4 @@
-"""Joint tests of linear hypotheses in a basis that does not depend on how the hypotheses are written."""
+"""Joint tests of linear hypotheses, computed from a reduced form that is the same for all equivalent hypotheses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privstats.numerics.law import FloatArray
 
-ZERO = 1e-10  # smaller coefficients of a hypothesis, divided by its largest coefficient, count as rounding errors
+ZERO = 1e-10  # a coefficient of a hypothesis counts as zero if it is at most this multiple of the largest coefficient
 
 
 def echelon(R: ArrayLike, q: ArrayLike) -> tuple[FloatArray, FloatArray]:

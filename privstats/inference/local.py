@@ -54,7 +54,7 @@ class DescentCollector:
 
     - a sampling error with covariance ``M^-1 Q M^-1 / n``;
     - noise with covariance ``eta (s^2 / n) (I - R^(2K)) M^-1 (2 I - eta M)^-1``, which is exact for a quadratic loss;
-    - a bias ``-R^K b``, where b is the minimiser of the loss, because K steps do not quite lead from 0 to b.
+    - a bias ``-R^K b``, where b is the minimiser of the loss, because K steps from 0 do not reach b.
 
     A coefficient is not reported (NaN) if the noise of M is larger than the information about the coefficient (see
     `EstimatingEquation`). The noise of Q reduces the degrees of freedom, which lengthens the intervals.

@@ -52,7 +52,7 @@ class MarginalEffects:
         estimate : NormalEstimate
             Estimate of the coefficients theta.
         columns, per_unit : sequence of int, ndarray of bool
-            The attributes of the same names.
+            Index of each effect's coefficient, and kind of each effect (see `MarginalEffects`).
         effects : ndarray, shape (q,)
             Released average marginal effects.
         jacobian : ndarray, shape (q, k)

@@ -1,4 +1,4 @@
-"""A released symmetric matrix: value, distribution of the noise, and directions with less information than noise."""
+"""A released symmetric matrix, the distribution of its noise, and eigenvectors that the noise leaves unidentified."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class MatrixNoise:
 
     @cached_property
     def on(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Row indices, column indices and covariance of the entries of the noise matrix U that occur on its diagonal.
+        """Row indices, column indices and covariance of entries of the noise matrix U equal to a diagonal entry of U.
 
-        These are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
+        They are the diagonal entries, and off-diagonal entries with the same noise as a diagonal entry. For example,
         the product ``1 x`` for a dummy x has the same noise as the square ``x^2``, because ``1 x = x^2``.
         """
         on = np.unique(np.diag(self.where)[np.diag(self.where) >= 0])
@@ -104,7 +104,7 @@ class MatrixNoise:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """Variances of the entries of the noise matrix U, shape (P, P), with zeros in place of the entries in `on`.
+        """Variances of the entries of the noise matrix U, shape (P, P); 0 for an entry equal to a diagonal entry of U.
 
         The property `on` has the covariance of the diagonal entries, and of off-diagonal entries with the same noise.
         """
@@ -158,8 +158,8 @@ class NoisyMatrix:
     map : ndarray, shape (P, p)
         Matrix of the change of coordinates since the release of a P x P matrix.
     floor : float
-        Eigenvectors with eigenvalues below `floor` are unidentified, whatever the noise is: such small eigenvalues may
-        be due to a few rows only.
+        Eigenvectors with eigenvalues below `floor` are unidentified even if the noise is small, because such small
+        eigenvalues may be due to a few rows only.
     """
 
     value: FloatArray
@@ -359,8 +359,9 @@ class NoisyMatrix:
         """Return the released matrix, shrunk toward `target` because of its noise (Ledoit and Wolf 2004).
 
         The difference from `target` is multiplied by the share of its squared norm that is not due to noise (`kept`).
-        Eigenvalues are then raised to positive lower limits (`shrink_toward`), which are computed from `expected`: the
-        expected value of this matrix, divided by the mean eigenvalue of `target`, or by default the identity matrix.
+        Eigenvalues are then raised to positive lower limits, which depend on `expected` (`shrink_toward`). The matrix
+        `expected` is the expected value of this matrix divided by the mean eigenvalue of `target`; the default is the
+        identity matrix.
         """
         return shrink_toward(self.value, target, float(np.trace(self.mean_square())), expected)
 
@@ -377,7 +378,7 @@ class NoisyMatrix:
 
 
 def tied(values: FloatArray) -> list[slice]:
-    """Return the slices of ascending eigenvalues that are equal up to rounding, one for each repeated eigenvalue.
+    """Return one slice of the ascending eigenvalues `values` for each repeated (up to rounding) eigenvalue.
 
     >>> tied(np.array([1.0, 2.0, 2.0, 3.0]))
     [slice(1, 3, None)]

@@ -171,7 +171,8 @@ def density_freedom(hessian: NoisyMatrix, kernel_sum: float) -> float:
 def combined(*freedoms: float) -> float:
     """Return the degrees of freedom of an estimated variance with several independent sources of error.
 
-    Each argument is the degrees of freedom that the variance would have with only one of these sources.
+    Each argument f is the degrees of freedom that the variance would have with only one of these sources. The result is
+    ``1 / sum(1 / f)``.
 
     >>> combined(10, 10, float("inf"))
     5.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from privstats.errors import OptionError, listed
 
-LEAST_COUNT = 3.0  # a group may be empty if its released count is below this number of std errors, or of rows
+LEAST_COUNT = 3.0  # a group may be empty if its count is below this number of rows, or of std errors of the count
 
 
 @dataclass(frozen=True)
@@ -413,7 +413,8 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     Raises
     ------
     OptionError
-        If there is no template with this key, or a field of the template has no value or a wrong one.
+        If there is no template with this key, or a field of the template has no value, or a value that the field
+        cannot print.
 
     Examples
     --------
@@ -426,7 +427,7 @@ def note(key: str, about: Sequence[str] = (), **numbers: Any) -> Note:
     verb = f" {'is' if len(about) == 1 else 'are'}" if f"{{names}}{NOT_GIVEN}" in template else ""
     subject = f"{listed(about)}{verb}"
     if "times" in numbers and not isinstance(numbers["times"], Span):
-        numbers["times"] = max(numbers["times"], 1.1)  # "1.0 times as large" would be no remedy
+        numbers["times"] = max(numbers["times"], 1.1)  # a remedy "1.0 times as large" would ask for no change
     try:
         return Note(
             key, _PROSE.format(template, **{"names": subject, "about": about, **numbers}), about, tuple(numbers.items())
@@ -557,8 +558,8 @@ def unidentified_note(names: Sequence[str], ratio: float, unseen: Sequence[str] 
     """Return the note on the coefficients `names`, which are not reported because they are not identified.
 
     `ratio` is the largest ratio of noise to information in an unidentified direction. `unseen` has the names of
-    columns whose values vary too little to be distinguished from noise. If some coefficients in `names` are not of
-    these columns, the note states that they depend on these columns. If `names` is empty, there is no note.
+    columns whose values vary too little to be distinguished from noise. If `names` has coefficients of other columns,
+    the note states that these coefficients depend on the columns in `unseen`. If `names` is empty, there is no note.
     """
     if not names:
         return ()
@@ -573,7 +574,7 @@ def wide_note(names: Sequence[str], most: float) -> tuple[Note, ...]:
     """Return the note on the coefficients `names`, whose intervals are too wide; an empty tuple if `names` is empty.
 
     An interval is too wide if a change of the coefficient by the interval's half-length changes the linear predictor by
-    the number `most` or more (root mean square over the rows).
+    at least `most`, in root mean square over the rows.
     """
     return (note("wide interval", names, most=most),) if names else ()
 
@@ -615,7 +616,7 @@ def noise_note(sizes: Mapping[str, float], given: str = "") -> Note:
 
 
 def rank_note(sd: float) -> Note:
-    """Return the note for order statistics without intervals, which states the sd of the noise in the ranks."""
+    """Return the note for order statistics without intervals; the note states the sd of the noise in the ranks."""
     return note(
         "no inference", noise=f"The noise added for privacy moves their ranks by about {sd:.2g} rows (std dev)."
     )

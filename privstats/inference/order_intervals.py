@@ -137,7 +137,7 @@ class OrderStatisticEstimate(Estimate):
     def _deviation(self) -> FloatArray:
         """Std errors, each computed from the length of the released interval.
 
-        A normal estimate with such a std error has an interval of the same length at the level `confidence`.
+        A normal interval with this std error, at the level `confidence`, is as long as the released interval.
         """
         unknown = np.where(self.repeats | (not self.together) | np.isnan(self.estimate), np.nan, 1.0)
         return unknown * (self.upper - self.lower) / (2 * ndtri((1 + self.confidence) / 2))
@@ -277,9 +277,9 @@ class OrderStatisticEstimate(Estimate):
         return np.sqrt(self.sampling * normal**2 + (1 - self.sampling) * noise**2)
 
     def _p(self, row: FloatArray, gap: float) -> float:
-        """Return the p-value of the hypothesis that a linear function of quantiles is its estimate minus `gap`.
+        """Return the p-value of a hypothesis about a linear function ``row @ theta`` of quantiles theta.
 
-        The function is ``row @ theta``, with coefficients `row` and quantiles theta. The p-value is the alpha at which
+        The hypothesised value of the function is its estimate minus `gap`. The p-value is the alpha at which
         the interval for the function with confidence 1 - alpha has the hypothesised value as an endpoint.
         """
         R = row[None]

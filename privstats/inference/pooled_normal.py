@@ -36,8 +36,8 @@ SINGULAR = 1e-10  # lower limit of eigenvalues of a mean squared error matrix, r
 # An interval with a large bias bound is reported only if its half-length is below this multiple of the public bound on
 # the coefficient's absolute value.
 MOST_OF_RANGE = 0.5
-# NO_ANGLE: eigenvalues of a sum of projections up to this number count as zero; so do singular values of a matrix up to
-# this multiple of the largest singular value.
+# NO_ANGLE: an eigenvalue of a sum of projections counts as zero if it is at most this number; a singular value of a
+# matrix counts as zero if it is at most this multiple of the largest singular value.
 NO_ANGLE = 1e-9
 
 
@@ -62,7 +62,7 @@ class Pooled(NormalEstimate):
 def pooled_normal(estimates: Sequence[NormalEstimate], same: bool) -> NormalEstimate:
     """Return the weighted mean of normal estimates, from the same rows (`same`) or from disjoint rows.
 
-    If all estimates have marginal effects, these are also averaged.
+    If all estimates have marginal effects, the marginal effects are averaged in the same way.
     """
     unit = _units(estimates)
     scaled = [_in_units(one, 1 / unit) for one in estimates]

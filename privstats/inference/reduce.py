@@ -57,7 +57,7 @@ def reduced(noise: Loading, apart: bool) -> Loading:
     # the noise of the released number of rows is independent of the noise matrix and cannot be reduced
     if noise.matrix[:, onto.row[~inside[onto.col] & (onto.data != 0)]].any():
         return noise
-    if not apart and len(noise.matrix) > most:  # the joint distribution needs a matrix with more than `most` rows
+    if not apart and len(noise.matrix) > most:  # the joint distribution would need more than `most` rows
         return noise
     B = _by_places(onto, law)[np.ix_(indices, indices)]
     (L,) = _spans(B[None], most + 1)

@@ -43,8 +43,8 @@ def shrink_toward(
     noise : float
         Expected squared Frobenius norm of the matrix's noise.
     expected : ndarray, shape (p, p), optional
-        Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix. The
-        lower limits of the eigenvalues depend on this matrix.
+        Expected value of `matrix`, divided by the mean eigenvalue of `target`; by default the identity matrix. Only
+        the lower limits of the eigenvalues are computed from `expected`.
 
     Returns
     -------

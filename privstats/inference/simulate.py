@@ -17,14 +17,14 @@ from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 from privstats.inference.noise import Loading
 from privstats.numerics.law import FloatArray
 
-DRAWS = 9_999  # number of draws: the .95 quantile of noise has a relative error of 1%; the smallest p-value is 1e-4
+DRAWS = 9_999  # number of draws; a .95 quantile then has a relative error of 1%, and the smallest p-value is 1e-4
 FEWEST = 999  # smallest number of draws, for noise with very many coordinates
 WORK = 2.0**24  # limit of (number of draws) x (computing time `_work` of a draw); at least `FEWEST` draws are made
 KNOTS = 1801  # number of normal quantiles at which gamma quantiles are tabulated
 BLOCK = 2**21  # number of simulated coordinates in memory at a time
 KEPT, KEPT_COORDINATES = 8, 2**19  # largest number of cached distributions, and of cached numbers per distribution
 SINGLE = 32  # the SINGLE - 1 largest absolute values of draws are kept as single values, not grouped
-GROWTH = 1.12  # each group of sorted draws ends at about this multiple of the last rank of the previous group
+GROWTH = 1.12  # approximate ratio of the ranks at which two successive groups of sorted draws end
 
 
 class PublicStream:
@@ -86,7 +86,7 @@ def noise_draws(noises: tuple[Loading, ...]) -> FloatArray:
     size = int(np.clip(WORK / sum(map(_work, noises)), FEWEST, DRAWS))
     total = np.zeros((size, noises[0].matrix.shape[0]))
     for key, noise in enumerate(noises, start=1):
-        used = noise.matrix.any(axis=1)  # coordinates without this noise, possibly most of them, are skipped
+        used = noise.matrix.any(axis=1)  # mask of the coordinates with this noise; all others are skipped
         some, start = replace(noise, matrix=noise.matrix[used]), 0
         for draws in _draws(key, noise, size):
             total[start : start + len(draws), used] += some.of(draws)

@@ -139,9 +139,9 @@ class PointEstimate(Estimate):
     def alone(cls, estimate: NormalEstimate, hidden: FloatArray, remarks: Sequence[Note] = ()) -> PointEstimate:
         """Return the estimates of a fit without intervals, with the size of the noise in the estimates.
 
-        Such a fit spends its whole budget on the estimates. Directions of the coefficients theta that have less
-        information than noise may bias the estimates; the bounds on this bias are counted as noise. The notes of
-        `estimate` are replaced by `remarks`.
+        A fit without intervals spends its whole budget on the estimates. The estimates may be biased along unidentified
+        directions of the coefficients theta, whose information is hidden by noise. Bounds on this bias are counted as
+        noise. The notes of `estimate` are replaced by `remarks`.
 
         Parameters
         ----------
@@ -170,7 +170,8 @@ class PointEstimate(Estimate):
             return sizes
         known = np.linalg.norm(self.hidden, axis=1) <= EXACT * self.hidden_size
         # The variance includes the squared bound on the error along unidentified directions, which may be far too
-        # large. If this square is more than half of the variance, `sizes` would overstate the noise: no size is given.
+        # large. If this square is more than half of the variance, the result is NaN, because the size of the noise
+        # would be overstated.
         if self.bound is not None:
             known &= 2 * np.sum(self.bound**2, axis=1) <= sizes**2
         return np.where(known, sizes, np.nan)

@@ -1,1 +1,1 @@
-"""Results of fits: released noisy numbers, and numbers computed from the released numbers; never rows."""
+"""Results of fits; a result has released noisy numbers and numbers computed from releases, but no rows of the data."""

@@ -58,12 +58,12 @@ CURES = {
     (ROWS, "write fit.summary()"): "summary2",
 }
 ABSENT = {name: cure for cure, names in CURES.items() for name in names.split()}
-OF_LINEAR_MEANS = dict.fromkeys(  # replaces entries of ABSENT for models with a link function and models of quantiles
+OF_LINEAR_MEANS = dict.fromkeys(  # for models with a link function or of quantiles, replaces entries of ABSENT
     ("rsquared", "rsquared_adj"),
     ("exists for linear regression alone", "to test whole terms write fit.wald_test_terms()"),
 )
 RESIDUALS = [name for name, cure in ABSENT.items() if cure == ABSENT["resid"]]
-OF_OTHER_REGRESSIONS = dict.fromkeys(  # replaces entries of ABSENT for regressions that `dp_diagnostics` rejects
+OF_OTHER_REGRESSIONS = dict.fromkeys(  # for regressions that `dp_diagnostics` rejects, replaces entries of ABSENT
     RESIDUALS,
     (
         ROWS,
@@ -71,12 +71,12 @@ OF_OTHER_REGRESSIONS = dict.fromkeys(  # replaces entries of ABSENT for regressi
         "data, eps=0.5)",
     ),
 )
-OF_NO_REGRESSION = dict.fromkeys(  # replaces entries of ABSENT for means, quantiles, modes and counts
+OF_NO_REGRESSION = dict.fromkeys(  # for means, quantiles, modes and counts, replaces entries of ABSENT
     RESIDUALS, ("exists for regressions alone", "write ps.dp_lm('y ~ x1', data, eps=1, domain=domain)")
 )
 
 
-USUAL = {  # names of numbers in other packages, with the attribute here that has these numbers
+USUAL = {  # names of results in other packages, each with the attribute of a private fit that has this result
     "coef": "params", "coef_": "params", "coefficients": "params", "estimate": "params", "estimates": "params",
     "intercept_": "params", "se": "bse", "std_err": "bse", "std_error": "bse", "stderr": "bse", "vcov": "cov_params()",
     "confint": "conf_int()", "ci": "conf_int()", "p_values": "pvalues", "anova": "wald_test_terms()",

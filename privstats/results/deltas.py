@@ -19,7 +19,7 @@ DELTA = 1e-6
 
 
 def delta_note(facts: FitFacts, estimate: Estimate, releases: Sequence[Release]) -> tuple[Note, ...]:
-    """Return a note for a fit in pure eps if normal noise, which needs delta > 0, would make intervals much shorter.
+    """Return a note for a pure eps-DP fit if normal noise, which needs delta > 0, would make intervals much shorter.
 
     A note is returned if the intervals are at least `SHORTER` times as long as intervals with normal noise would be.
     This ratio is computed from the median share of noise in the squared standard errors, and from the variances of the

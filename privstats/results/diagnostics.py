@@ -1,4 +1,4 @@
-"""Differentially private tables and plots of residuals: a histogram, and mean and size of residuals by fitted value."""
+"""Differentially private tables and plots of residuals: their histogram, and their mean and spread by fitted value."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def entry(verb: Callable[P, R]) -> Callable[P, R]:
-    """Wrap the public method `verb` so that a call with wrong arguments raises an error with the valid arguments.
+    """Wrap the public method `verb` so that a call with wrong arguments raises an error that lists the valid arguments.
 
     Errors that the wrapped method raises contain no rows of the data, neither in their messages nor in their stack
     frames.

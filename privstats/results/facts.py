@@ -68,7 +68,8 @@ class FitFacts:
     used : tuple of (float, float), optional
         Released number of rows used, and the standard error of this release.
     complete : bool
-        Whether every row is known to be used: no subset, columns declared complete, and a public number of rows.
+        Whether every row is known to be used: the number of rows is public, the call has no `subset` and no `weights`,
+        all columns have declared bounds and are declared complete, and every expression has a value in every row.
     cov_type : str, optional
         Argument `cov_type` of the call: "HC", "HC0" to "HC3", "nonrobust", "cluster" or "kernel"; None for functions
         without this argument.

@@ -59,12 +59,12 @@ class Sheet:
     heads : tuple of str
         Headings of all columns.
     body, foot : tuple of tuple of str
-        Rows of cells; a label that is the same as in the row above is repeated. Rows of `foot` follow below a
-        horizontal line.
+        Rows of cells above and below a horizontal line. Every row has all its labels, also labels that are the same as
+        in the row above.
     above, below : tuple of (str, str)
         Labels and contents of the lines above and below the table; a label may be empty.
     labels : int
-        Number of leading columns that name the rows.
+        Number of columns of row labels, at the left of the table.
     key : str
         Key in the label of the LaTeX table, ``tab:key``.
     """
@@ -184,7 +184,7 @@ class Sheet:
     # ---------------------------------------------------------------- HTML
 
     def as_html(self) -> str:
-        """Return the table in HTML, together with a style sheet that suits light and dark pages."""
+        """Return the table in HTML, together with a style sheet for pages with a light or a dark background."""
         facts = "".join(f"<dt>{_html(label)}</dt><dd>{_html(text)}</dd>" for label, text in self.above)
         below = "".join(f"<p>{_html(_noted(label, text))}</p>" for label, text in self.below)
         parts = (
@@ -288,7 +288,7 @@ def _latex_cell(cell: str) -> str:
 
 
 def _latex(text: str) -> str:
-    """Return the text as LaTeX code, with minus signs of numbers and parts such as eps = 1 in math mode."""
+    """Return the text as LaTeX code, in which minus signs of numbers and equations such as eps = 1 are in math mode."""
     parts, last = [], 0
     for found in EQUATION.finditer(text):
         parts += [_escaped(text[last : found.start()]), _equation(*found.groups())]

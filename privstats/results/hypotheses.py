@@ -194,12 +194,12 @@ class WaldTest:
 
     @property
     def df_num(self) -> int:
-        """Number of linearly independent hypotheses, as `df`."""
+        """Number of linearly independent hypotheses; equal to `df`."""
         return self.df
 
     @property
     def df_denom(self) -> float:
-        """Infinity: the P-value allows for residual degrees of freedom and noise by its own laws, not by an F law."""
+        """Always infinity; the p-value is computed from the distribution of the errors, without this number."""
         return math.inf
 
     @property

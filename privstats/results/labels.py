@@ -56,7 +56,7 @@ def as_code(term: str) -> str:
 
 
 def coded_column(term: str) -> str | None:
-    """Return the column named first in a categorical or quoted term; None for other terms.
+    """Return the data column of a term that is written with ``C(...)`` or ``Q(...)``; None for other terms.
 
     The column is g for ``C(g)`` and ``C(g, Sum)``, and "any name" for ``Q('any name')`` and ``C(Q('any name'))``.
     """

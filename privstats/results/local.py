@@ -22,7 +22,7 @@ from privstats.results.text import Column, TextTable, counted, limits, percentag
 SIMULATED = (
     "simulated in one process, which has seen every row: the guarantee holds where each holder computes its own answers"
 )
-VISIBLE = 0.2  # a bound on the bias due to the starting value above this number of std errors is reported in a note
+VISIBLE = 0.2  # a note reports the bias bound due to the starting value if it exceeds this number of std errors
 
 
 @dataclass(frozen=True, repr=False)

@@ -63,7 +63,7 @@ ROUNDING = 2.0**-40  # differences below this share of a column's largest absolu
 MOST_ROWS = 1000  # largest number of rows of a table of means, comparisons or slopes; larger tables raise an error
 MOST_GRID = 100_000  # largest number of rows of a grid of synthetic rows; larger grids raise an error
 MOST_DRAWS, LEAST_DRAWS = 1999, 199  # largest and smallest number of random draws of the coefficients for an interval
-MOST_DRAWN = 20_000_000  # large grids have fewer draws: (rows of the grid) * (draws) is below twice this number
+MOST_DRAWN = 20_000_000  # fewer draws are made for large grids: (rows of the grid) * draws is below twice this number
 INCLUDED = "Std err and interval include privacy noise; 'noise' is its share of std err^2."
 UNDEFINED = (
     "Not given: an expression of the formula has no value there, as the log of a negative number, or a value has "
@@ -146,7 +146,7 @@ class MarginalTable(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """A grid of synthetic rows at which fitted means are computed, to be averaged into the rows of a results table.
+    """A grid of synthetic rows; the fitted means at these rows are averaged into the rows of a results table.
 
     Parameters
     ----------
@@ -412,7 +412,7 @@ def _changes(
     x = grid.rows[call.name].to_numpy(dtype=float)
     parts = [_Part.moved(grid.rows, call.name, values, weight) for values, weight in moves(x)]
     design: Any = call.results.facts.design
-    # computing the model matrix warns of values outside the domain; the matrix itself is not used here
+    # `design.matrix` is called only for its warning of values outside the domain; its result is not used
     design.matrix(pd.concat([part.rows for part in parts]) if not slopes and call.name in call.at else grid.rows)
     shown = grid.keys.assign(level=label)
     each = _each_tau(call.results, parts, grid.averaged)
@@ -454,7 +454,7 @@ def _each_tau(results: FitNumbers, parts: Sequence[_Part], averaged: int, mean: 
     assert design is not None
     blocks = []
     with warnings.catch_warnings():
-        if not mean:  # no warning if a value for a comparison or slope, such as x + 1, is outside the domain
+        if not mean:  # comparisons and slopes may use values outside the domain, such as x + 1, without a warning
             warnings.simplefilter("ignore", PrivstatsWarning)
         for part in parts:
             X = np.asarray(design.matrix(part.rows), dtype=float)
@@ -606,9 +606,9 @@ def _numbers(
     tested: bool,
     moved: FloatArray | None,
 ) -> tuple[dict[str, FloatArray], int]:
-    """Return the numeric columns of a table of means, comparisons or slopes, and a number of random draws.
+    """Return the numeric columns of a table of means, comparisons or slopes, and the number of draws of the errors.
 
-    Simultaneous intervals are computed from this number of draws of the errors; it is 0 for other intervals. Columns
+    The random draws are used for simultaneous intervals; for other intervals their number is returned as 0. Columns
     are NaN where a mean, comparison or slope is not identified. If `tested` is false, statistics and p-values are NaN.
 
     `value`, the gradients `R`, `fixed` and `moved` are attributes of a `_Quantity`, and `link` is its attribute

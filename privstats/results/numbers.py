@@ -27,7 +27,7 @@ COUNTS = ("rows used", "rows used sd", "weights used", "weights used sd")
 IN_UNITS = ("sigma", "sigma_std_err", "response_sd")  # diagnostics in the units of the response
 HETEROSKEDASTIC = ("HC", "HC0", "HC1", "HC2", "HC3")  # values of `cov_type` that all give the HC1 sandwich covariance
 NO_EXPONENTIALS = ("hist", "mode")  # functions whose estimates are counts, densities or modes
-KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion, and its value
+KNOWN_SCALE = {"binomial": 1.0, "poisson": 1.0}  # families with a known dispersion, and the value of the dispersion
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,12 @@ class FitNumbers:
     def diagnostics(self) -> dict[str, float]:
         """Diagnostics by name, all computed from releases.
 
-        `sigma`, the standard deviation of the residuals, `sigma_std_err`, its standard error due to privacy noise, and
-        `response_sd`, the standard deviation of the response (its root mean square in a model without an intercept),
-        are in the units of the response. With a skewed response, `sigma` may be too small by more than `sigma_std_err`
-        says, because rows with long residuals are clipped ("newton"). `response_sd` is NaN if the released variance of
-        the response is small compared with the noise in this variance.
+        Three diagnostics are in the units of the response: `sigma`, the standard deviation of the residuals;
+        `sigma_std_err`, the standard error of `sigma` due to privacy noise and, with the method "newton", to clipping;
+        and `response_sd`, the standard deviation of the response (in a model without an intercept, the root mean
+        square). With a skewed response, `sigma` may be too small by more than `sigma_std_err`, because "newton" clips
+        rows with large residuals. `response_sd` is NaN if the released variance of the response is small compared with
+        the noise in this variance.
         """
         unit = self.facts.residual_unit
         found = [(name, value) for name, value in self.estimate.diagnostics.items() if name not in COUNTS]
@@ -251,12 +252,12 @@ class FitNumbers:
 
     @property
     def df_model(self) -> float:
-        """Number of coefficients, the intercept excluded (at one quantile level); NaN if the fit is no regression."""
+        """Number of coefficients at one quantile level, without the intercept; NaN if the fit is not a regression."""
         return float(len(self._terms) - self.k_constant) if self.facts.tested else math.nan
 
     @property
     def df_resid(self) -> float:
-        """Number of rows minus number of coefficients (at one quantile level).
+        """Number of rows minus number of coefficients; for several quantile levels, the coefficients at one level.
 
         The value is NaN if the number of rows is private, or if the fit is not a regression.
 
@@ -448,6 +449,7 @@ def check_exponentials(facts: FitFacts, exp: bool) -> None:
     Raises
     ------
     OptionError
+        If `exp` is true and the estimates are a histogram or a mode.
     """
     if exp and facts.verb in NO_EXPONENTIALS:
         raise OptionError(f"exp=True is for means, quantiles and coefficients; leave exp out after dp_{facts.verb}")

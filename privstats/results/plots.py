@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the estimates of a term at these levels
-# colours of a whole interval and of the part due to sampling error, which the colour-blind can distinguish
+# colours of a whole interval and of its part due to sampling error; colour-blind readers can distinguish these colours
 TOTAL, SAMPLING = "0.35", "#0072B2"
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
 CURVE = 3  # smallest number of values of a numeric predictor over which estimates are joined by a line
@@ -42,9 +42,9 @@ def draw_intervals(
 ) -> Figure:
     """Return a figure of the estimates of one fit with their intervals; for the arguments see `Results.plot`.
 
-    For quantile levels (tau or q) there is a panel for each term and group, in which a line joins the estimates at
-    these levels; for a histogram there is a panel of bars for each group. Other fits by group have a panel for each
-    term, which lists the groups; other fits without groups have one panel, which lists the terms.
+    A fit with quantile levels (tau or q) has a panel for each term and group, in which a line joins the estimates at
+    these levels. A histogram has a panel of bars for each group. Any other fit by group has a panel for each term, with
+    a list of the groups, and any other fit without groups has a single panel, with a list of the terms.
 
     Raises
     ------
@@ -328,7 +328,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(literal(self.along))
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # extends axes to missing estimates
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # keeps places of missing estimates
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, [literal(name) for name in self.names])

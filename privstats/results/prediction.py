@@ -19,7 +19,7 @@ from privstats.results.numbers import FitNumbers
 from privstats.results.text import BOTH_INCLUDED, Column, TextTable, limits
 
 SHOWN = 10  # number of rows that a printed prediction shows
-CHUNK = 1000  # number of distinct rows that are predicted at a time, unless the prediction is a plain matrix product
+CHUNK = 1000  # largest number of rows for which `Estimate.contrast` is called at a time
 MISSING_COLUMNS = "predict needs one column and one number of it for each group; read fit.params"
 
 MEANS: dict[str, Callable[[FloatArray], FloatArray]] = {"logit": expit, "probit": ndtr, "log": np.exp}
@@ -46,7 +46,7 @@ class Prediction:
     sigma : float
         Released residual std dev of `dp_lm` by least squares, in units of the response; NaN for other fits.
     sigma_std_err : float
-        Std error of `sigma` that is due to privacy noise, in the same units.
+        Std error of `sigma` due to privacy noise and, with the method "newton", to clipping of rows; in the same units.
     """
 
     index: pd.Index
@@ -81,14 +81,15 @@ class Prediction:
         alpha : float
             One minus the confidence.
         obs : bool
-            False for intervals of the mean. True for prediction intervals of a new response (NaN if `sigma` is NaN),
-            which assume normal errors with the same variance in all rows: ``sigma**2`` plus its std error, ``2 sigma
-            sigma_std_err``. ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds of
-            intervals on real populations.
+            False for intervals of the mean. True for prediction intervals of a new response (NaN if `sigma` is NaN).
+            Prediction intervals assume normal errors with the same variance in all rows. This variance is taken as
+            ``sigma**2`` plus the std error of ``sigma**2``, which is ``2 sigma sigma_std_err``.
+            ``python -m benchmarks.predictions --seed 1`` measures the coverage of both kinds of intervals on real
+            populations.
 
         Notes
         -----
-        Let v be the residual variance, and s the std error of its estimate, which is normal. With the estimate plus s
+        Let v be the residual variance, and let its estimate be normal with std error s. With the estimate plus s
         in place of v, the average coverage of 95% prediction intervals is at least .95 for any s, and .97 if s is v/2.
         With the estimate alone in place of v, the coverage at s = v/2 would be .90 (tests/results/test_prediction.py).
 
@@ -152,8 +153,8 @@ class Prediction:
     def _linear(self, alpha: float) -> FloatArray:
         """Return linear predictors at the new rows, with std errors and intervals of confidence 1 - alpha.
 
-        The array has shape (4, rows): linear predictor (offset included), std error, lower limit, upper limit. It is
-        computed once for each distinct row of the model matrix.
+        The array has shape (4, rows): linear predictor (offset included), std error, lower limit, upper limit. Each
+        distinct row of the model matrix is computed only once.
         """
         if alpha not in self._known:
             complete = ~np.isnan(self._X).any(axis=1)

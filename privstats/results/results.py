@@ -392,7 +392,7 @@ class Results(FitNumbers):
 
         The effect of a dummy is the change of the mean response from the reference level to the dummy's level. The
         effect of any other column of the model matrix is the derivative of the mean response. Both kinds of effects are
-        averages over the rows, computed as if products with the column (interactions) did not change with the column.
+        averages over the rows; products of the column with other columns (interactions) are held fixed.
         In a product with a factor, a numeric predictor is centred at the midpoint of its bounds, so the effects of the
         factor's dummies are the effects at this midpoint.
 

@@ -123,7 +123,7 @@ def _rows(facts: FitFacts) -> Iterable[str]:
 
 
 def guaranteed(facts: FitFacts, chain: bool) -> str:
-    """Return the privacy guarantee of a fit in words: whose rows are protected, and how strongly.
+    """Return the privacy guarantee of a fit in words: whose rows are protected, and the privacy parameters.
 
     The words also say if the noise was seeded, so that the fit is not private, or if a Markov chain drew a result
     (`chain`), so that the guarantee is proved only for the distribution that the chain approaches.

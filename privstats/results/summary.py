@@ -167,7 +167,7 @@ class TableValues:
 
     @property
     def asymmetric(self) -> bool:
-        """Whether some interval is noticeably longer on one side of its estimate than on the other side."""
+        """Whether the two sides of some interval differ by more than 2% (`SIDES`) of the interval's length."""
         below, above = self.value - self.low, self.high - self.value
         known = np.isfinite(below) & np.isfinite(above)
         return bool((np.abs(above - below) > SIDES * (above + below))[known].any())
@@ -243,7 +243,7 @@ def _selection(facts: FitFacts) -> tuple[tuple[str, str | None], ...]:
 def _outcomes(facts: FitFacts) -> str | None:
     """Return a text that says which response level counts as 1; None for a numeric response or the levels 0 and 1."""
     levels: tuple[object, ...] = getattr(facts.design, "outcomes", ())
-    if len(levels) != 2 or levels == (0, 1):  # (0, 1) also equals (False, True)
+    if len(levels) != 2 or levels == (0, 1):  # True also for (False, True), which equals (0, 1)
         return None
     return f"{levels[1]} counts as 1, {levels[0]} as 0"
 

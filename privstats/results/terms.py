@@ -27,7 +27,7 @@ class TermTests(pd.DataFrame):
 
     @property
     def table(self) -> pd.DataFrame:
-        """The tests as a plain DataFrame; statsmodels has this attribute, too."""
+        """The tests as a plain DataFrame, under the attribute name that statsmodels uses."""
         return pd.DataFrame(self)
 
 
@@ -36,12 +36,12 @@ class PairTests(pd.DataFrame):
 
     @property
     def result_frame(self) -> pd.DataFrame:
-        """The tests as a plain DataFrame; statsmodels has this attribute, too."""
+        """The tests as a plain DataFrame, under the attribute name that statsmodels uses."""
         return pd.DataFrame(self)
 
 
 def term_tests(results: FitNumbers) -> TermTests:
-    """Return a table with a row for each term: the Wald test of the hypothesis that all its coefficients are zero."""
+    """Return a table with a row for each term: the Wald test that all coefficients of the term are zero."""
     terms = getattr(results.facts.design, "terms", None)
     if terms is None:
         raise FormulaError(

@@ -358,7 +358,7 @@ def indented(names: Sequence[str], width: int) -> list[tuple[list[str], str]]:
 
 
 def _factor(name: str) -> str:
-    """Return the name of a level's coefficient without its last level and the brackets of the level.
+    """Return the part of a coefficient's name before the bracket that opens its last level.
 
     The result is empty for a name that does not end with a level.
 
