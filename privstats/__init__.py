@@ -1,5 +1,6 @@
 """R-style statistical modelling under differential privacy, with standard errors that include the noise."""
 
+import difflib
 from typing import TYPE_CHECKING, NoReturn
 
 from privstats import adapters, datasets, local
@@ -86,7 +87,10 @@ OTHER_NAMES = {  # keys: calls of functions of this package; values: names of si
     'ps.dp_mean("y", data, eps=1, domain=domain)': "mean average",
     'ps.dp_median("y", data, eps=1, domain=domain)': "median",
     'ps.dp_quantile("y", data, eps=1, q=0.9, domain=domain)': "quantile percentile",
-    'ps.dp_hist("y", data, eps=1, domain=domain, bins=20)': "hist histogram",
+    'ps.dp_mean("y", data, eps=1, domain=domain).diagnostics["sigma"]': "var variance sd std stddev",
+    'ps.dp_mean("y", data, eps=1, domain=domain), times the number of rows': "sum total",
+    'ps.dp_lm("y ~ C(g)", data, eps=1, domain=domain)': "ttest t_test ttest_ind anova aov",
+    'ps.dp_hist("y", data, eps=1, domain=domain, bins=20)': "hist histogram count counts table crosstab",
     "ps.load('fit.json')": "read read_fit load_fit",
     "ps.Ledger(ps.PureDP(1))": "accountant budgetaccountant",
 }
@@ -102,4 +106,6 @@ if not TYPE_CHECKING:  # `__getattr__` is hidden from type checkers, which would
         """
         plain = name.lower().removeprefix("dp_")
         cure = next((f"; write {cure}" for cure, names in OTHER_NAMES.items() if plain in names.split()), "")
+        near = difflib.get_close_matches(name, __all__, 1, 0.75)
+        cure = cure or (f"; did you mean '{near[0]}'?" if near else "")
         raise AttributeError(f"module 'privstats' has no attribute '{name}'{cure}")

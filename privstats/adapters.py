@@ -45,6 +45,8 @@ def stargazer(fit: Results) -> dict[str, Any]:
     >>> read["dependent_variable"], read["nobs"], list(read["cov_names"])
     ('y', 1000, ['Intercept', 'x'])
     """
+    if not isinstance(fit, Results):
+        raise OptionError("stargazer takes one fit; write Stargazer([fit1, fit2]) after register_class")
     ends, found = fit.conf_int(), fit.pvalues.astype(object)
     return {
         "dependent_variable": fit.endog_names,

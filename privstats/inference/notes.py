@@ -334,7 +334,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "unused rows": (
             "{share} of the rows were not used (released count): a value is missing, or its level is not "
-            "declared.{question} Remedy: declare all levels, or check the bounds."
+            "declared.{question} Remedy: declare all levels, check the bounds, or "
+            "write texts such as '1,234' as numbers."
         ),
         "dates": (
             "Dates of {column} are counted in days since {origin}. Remedy: for another day 0 declare ps.Dates(first, "

@@ -424,6 +424,17 @@ class Gamma(LogLink):
 _ALL = (Logit, Probit, Poisson, Gamma)  # if a family has several links, its default link comes first
 FAMILIES: dict[tuple[str, str], type[Family]] = {(kind.name, kind.link): kind for kind in _ALL}
 
+OTHER_FAMILIES = {  # names of families or models in other packages, with the arguments for a similar model
+    "logit": "family='binomial'", "logistic": "family='binomial'", "bernoulli": "family='binomial'",
+    "quasibinomial": "family='binomial', whose std errors do not assume the family's variance",
+    "probit": "family='binomial', link='probit'",
+    **dict.fromkeys(
+        ("quasipoisson", "negbin", "negativebinomial", "negative_binomial", "nb"),
+        "family='poisson', whose std errors do not assume the family's variance",
+    ),
+    "normal": "family='gaussian'", "exponential": "family='gamma'",
+}  # fmt: skip
+
 
 def family_of(what: object, link: str | None) -> Family | None:
     """Return the family given by its name or by a family object of statsmodels; None for the Gaussian family.
@@ -444,7 +455,8 @@ def family_of(what: object, link: str | None) -> Family | None:
     known = [*FAMILIES, ("gaussian", "identity")]
     links = [its for family, its in known if family == name]
     if not links:
-        raise OptionError(f"family={quote(what)} is not one of {', '.join(dict.fromkeys(f for f, _ in known))}")
+        cure = f"; write {OTHER_FAMILIES[name]}" if name in OTHER_FAMILIES else ""
+        raise OptionError(f"family={quote(what)} is not one of {', '.join(dict.fromkeys(f for f, _ in known))}{cure}")
     own = None if isinstance(what, str) else type(getattr(what, "link", None)).__name__.lower()
     wanted = link or own or links[0]
     if wanted not in links:

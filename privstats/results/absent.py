@@ -79,10 +79,15 @@ OF_NO_REGRESSION = dict.fromkeys(  # for means, quantiles, modes and counts, rep
 USUAL = {  # names of results in other packages, each with the attribute of a private fit that has this result
     "coef": "params", "coef_": "params", "coefficients": "params", "estimate": "params", "estimates": "params",
     "intercept_": "params", "se": "bse", "std_err": "bse", "std_error": "bse", "stderr": "bse", "vcov": "cov_params()",
+    "std_errors": "bse", "coefs": "params", "odds_ratios": "tidy(exp=True)", "anova_lm": "wald_test_terms()",
+    "to_latex": "summary().as_latex()", "as_latex": "summary().as_latex()", "to_html": "summary().as_html()",
+    "as_html": "summary().as_html()", "as_markdown": "summary().as_markdown()", "to_csv": "summary().as_csv()",
+    "as_csv": "summary().as_csv()", "as_text": "summary().as_text()", "summary_frame": "tidy()",
     "confint": "conf_int()", "ci": "conf_int()", "p_values": "pvalues", "anova": "wald_test_terms()",
     "sigma": "diagnostics['sigma']", "emmeans": "means", "margins": "slopes",
     "broom": "tidy(names='broom')", "augment": "get_prediction(new_data).summary_frame()",
 }  # fmt: skip
+SYNONYMS = {"residuals": "resid", "fitted": "fittedvalues", "fitted_values": "fittedvalues", "deviance_": "deviance"}
 
 
 class NotAvailableError(PrivacyError, AttributeError):

@@ -12,7 +12,7 @@ import pandas as pd
 from privstats.errors import FormulaError, OptionError, quote
 from privstats.privacy.ledger_copy import seen
 from privstats.results import measurements, record
-from privstats.results.absent import ABSENT, missing
+from privstats.results.absent import ABSENT, SYNONYMS, missing
 from privstats.results.deployment import deployment
 from privstats.results.entry import entry
 from privstats.results.files import as_line, write_text
@@ -608,6 +608,7 @@ class Results(FitNumbers):
 
     def __getattr__(self, name: str) -> NoReturn:
         known = () if name.startswith("_") else PUBLIC
+        name = SYNONYMS.get(name, name)
         raise missing(name, type(self).__name__, self.facts if name in ABSENT else None, known)
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ USUAL = MappingProxyType(  # names of arguments in other packages, with the corr
      "level": "alpha", "groups": "unit", "sensitivity": "domain", "accountant": "ledger", "budget": "eps",
      "mechanism": "mech", "method": "mech", "vcov": "cov_type", "steps": "grid", "exposure": "offset",
      "tau": "q", "q": "tau", "probs": "q", "breaks": "bins", "cluster": "unit", "clusters": "unit",
-     "conf_level": "alpha"}
+     "conf_level": "alpha", "quantile": "q", "quantiles": "q", "model_names": "names"}
 )  # fmt: skip
 
 INTERVALS = (
@@ -54,6 +54,15 @@ ELSEWHERE = MappingProxyType(  # remedies in error messages; keys: (function, ar
             [("dp_lm", "margins"), ("dp_rq", "margins")],
             "average effects are the coefficients, and with interactions write fit.slopes or fit.comparisons",
         ),
+        **dict.fromkeys(
+            [("dp_lm", "family"), ("dp_rq", "family")],
+            'family belongs to generalised linear models, write dp_glm("y ~ x", data, eps=1, family="poisson")',
+        ),
+        **dict.fromkeys(
+            [(name, q) for name in ("dp_median", "dp_mean") for q in ("tau", "q", "quantile", "probs")],
+            'for other quantiles than the median write dp_quantile("y", data, eps=1, q=0.9)',
+        ),
+        ("summary_table", "exp"): "for exponentiated coefficients of one fit write fit.summary(exp=True)",
         ("dp_mode", "weights"): "a mode counts rows, leave weights out",
         ("dp_hist", "weights"): "a histogram counts rows, leave weights out",
     }
@@ -65,7 +74,8 @@ IN_EVERY = MappingProxyType(  # remedies in error messages, for usual arguments 
             ["missing", "na_action", "dropna", "na_rm"],
             "every fit leaves out rows with missing values, so leave the argument out",
         ),
-        "by": 'write groups in the formula, as in "y ~ g"',
+        **dict.fromkeys(["by", "group", "groupby"], 'write groups in the formula, as in "y ~ g"'),
+        "cov_kwds": "for rows that depend on each other write unit='person' and rows_per_unit=",
     }
 )
 
@@ -161,6 +171,8 @@ def _plain(problem: str, parameters: Mapping[str, inspect.Parameter]) -> str:
         most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
         by_name = next((p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY), "rng")
         return f"takes at most {most} positional arguments; give the others by name, as in {by_name}=..."
+    if problem.startswith("multiple values"):
+        return f"got {problem}"
     missing = problem.removeprefix("missing a required argument: ")
     return problem if missing == problem else f"missing a required argument: {missing}"
 

@@ -302,7 +302,8 @@ def test_names_of_other_packages_and_slips_have_a_remedy(name, cure):
     ("method", "keywords", "has"),
     [
         ("tidy", {"conf_level": 0.9}, "its arguments are alpha, exp and names"),
-        ("conf_int", {"level": 0.9}, "its arguments are alpha and exp"),
+        ("conf_int", {"level": 0.9}, "write alpha=0.1 for 90% intervals; its arguments are alpha and exp"),
+        ("predict", {"exog": None}, "write new_data=; its arguments are"),
         ("summary", {"title": "t"}, "its arguments are alpha, exp and digits"),
         ("summary", {"digits": 0}, "digits is 0; give a whole number, such as 3"),
         ("summary", {"digits": "3"}, "digits is '3'; give a whole number"),
