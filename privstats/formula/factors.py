@@ -31,6 +31,7 @@ from privstats.numerics.law import FloatArray
 ROWS_A_LEVEL = 10  # smallest number of rows per level for a factor with more than `MANY_LEVELS` levels
 MANY_LEVELS = 50  # a factor with at most this number of levels is accepted for any number of rows
 MOST_LEVELS = 2000  # a factor or product of factors with more levels is refused, so that its coding fits in memory
+WRITTEN_OUT = 1e9  # whole edges of bins below this number are written with all digits
 TRUTH = np.array([[0.0], [1.0]])
 
 
@@ -331,7 +332,7 @@ def interval_names(edges: tuple[float, ...], origin: datetime.date | None = None
     Edges of a column of dates with day 0 `origin` are written as dates if all edges are whole days of the calendar.
     """
     closed = ")" * (len(edges) - 2) + "]"
-    short = [f"{edge:g}" for edge in edges]
+    short = [f"{edge:.0f}" if edge == round(edge) and abs(edge) < WRITTEN_OUT else f"{edge:g}" for edge in edges]
     if origin is not None and all(edge.is_integer() and is_day(edge, origin) for edge in edges):
         short = [as_day(edge, origin) for edge in edges]
     texts = short if len(set(short)) == len(short) else [plain(edge) for edge in edges]

@@ -71,7 +71,6 @@ UNDEFINED = (
 )
 BEYOND = "Not given: a spline is constant beyond its bounds, so that changes there are not estimated."
 NO_SLOPE = "Not given: the mean has a step or a kink there and no slope; compare the means on both sides of it."
-BIASED = "Intervals and P also allow for what clipping may have moved (bias_bound)."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,12 +91,15 @@ class MarginalTable(Tabular):
         Sentences below the table, such as a sentence on how the quantities were averaged.
     alpha : float
         One minus the confidence level of the intervals.
+    seeded : int, str or None
+        Seed of the fit's noise, or a description of the random generator; None for noise without a seed.
     """
 
     title: str
     frame: pd.DataFrame
     legend: tuple[str, ...]
     alpha: float
+    seeded: int | str | None = None
 
     def as_text(self) -> str:
         """Return the table as plain text in lines of at most 80 characters."""
@@ -123,7 +125,7 @@ class MarginalTable(Tabular):
         OptionError
             If `ax` is given but the figure needs several panels.
         """
-        return draw_table(self.frame, self.title, self.alpha, ax)
+        return draw_table(self.frame, self.title, self.alpha, self.seeded, ax)
 
     def _sheet(self) -> Sheet:
         return self._listing._sheet()
@@ -594,7 +596,8 @@ def _table(
     frame.insert(0, "term", call.name)
     if results.facts.keys[-1] == "tau" and many > 1:
         frame["tau"] = list(dict.fromkeys(label[-1] for label in results.facts.labels)) * len(shown)
-    return MarginalTable(title, frame.assign(**numbers), _legend(call, over, numbers, draws, why), call.alpha)
+    legend = _legend(call, over, numbers, draws, why)
+    return MarginalTable(title, frame.assign(**numbers), legend, call.alpha, results.facts.seeded)
 
 
 def _numbers(
@@ -704,14 +707,15 @@ def _legend(
         each = ", ".join(f"{name} ({len(call.known[name].levels)})" for name in over)
         lines.append(f"Averages with equal weights over the declared levels of {each}.")
     lines.append(INCLUDED)
+    given = "Intervals" if np.isnan(numbers["p_value"]).all() else "Intervals and P"
     if draws:
         many = int((~np.isnan(numbers["estimate"])).sum())
         lines.append(
-            f"Intervals and P hold for all {many} rows together (max-t: {draws:,} draws of the errors' joint law, the "
+            f"{given} hold for all {many} rows together (max-t: {draws:,} draws of the errors' joint law, the "
             "same at each call)."
         )
     if (numbers["bias_bound"] > 0).any():
-        lines.append(BIASED)
+        lines.append(f"{given} also allow for what clipping may have moved (bias_bound).")
     lines += [reason for reason, mask in why.items() if mask.any()]
     if (np.isnan(numbers["estimate"]) & ~np.any([*why.values()], axis=0)).any():
         lines.append("Not given: the noise leaves a coefficient, or a combination of them, unidentified.")

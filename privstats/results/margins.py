@@ -10,11 +10,21 @@ from privstats.inference.marginal_effects import MarginalEffects
 from privstats.results.facts import FloatArray
 from privstats.results.hypotheses import ContrastTest
 
+HELD = (
+    "Each effect holds other terms fixed, also products and powers of the same variable; for effects through all terms "
+    "write fit.slopes('x', at={...}) or fit.comparisons('g')."
+)
+
 
 class EffectsTable(ContrastTest):
     """Average marginal effects, each tested against zero, with the attribute names of statsmodels."""
 
     _title, _heading = "Average marginal effects on the mean response", "dy/dx"
+
+    @property
+    def _bounds(self) -> tuple[str, ...]:
+        held = (HELD,) if any(":" in name or "**" in name for name in self.names) else ()
+        return (*super()._bounds, *held)
 
     @property
     def margeff(self) -> FloatArray:

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from privstats.errors import CHOICES, OptionError, listed, quote
 from privstats.privacy.drawing import BESIDE, LINE_HEIGHT, in_two_lines, literal
-from privstats.results.header import in_short
+from privstats.results.header import in_short, not_private
 from privstats.results.labels import part_of
 from privstats.results.numbers import FitNumbers
 from privstats.results.text import confidence
@@ -30,6 +30,9 @@ ALONG = ("tau", "q")  # label parts that are quantile levels; a line joins the e
 # colours of a whole interval and of its part due to sampling error; colour-blind readers can distinguish these colours
 TOTAL, SAMPLING = "0.35", "#0072B2"
 BAR = "0.85"  # colour of bars, a lighter grey than the colour of intervals
+FEW_TIMES = (
+    5.0  # ticks of a logarithmic axis are evenly spaced if its upper end is less than this multiple of the lower
+)
 CURVE = 3  # smallest number of values of a numeric predictor over which estimates are joined by a line
 ACROSS = 3  # largest number of panels in a row
 WIDE, NARROW = 7.0, 3.3  # in inches: width of a figure with a single panel; width of each panel in other figures
@@ -38,7 +41,12 @@ INTERVAL = re.compile(r"\[(\S+), (\S+)[)\]]")
 
 
 def draw_intervals(
-    results: FitNumbers, alpha: float, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
+    results: FitNumbers,
+    alpha: float,
+    ax: Any = None,
+    terms: Sequence[str] | None = None,
+    over: str | None = None,
+    exp: bool = False,
 ) -> Figure:
     """Return a figure of the estimates of one fit with their intervals; for the arguments see `Results.plot`.
 
@@ -55,17 +63,26 @@ def draw_intervals(
         `ax` is given but the figure needs several panels.
     """
     _check_over(results, over)
-    rows = panel_rows(results, alpha, terms)
+    rows = panel_rows(results, alpha, terms, exp)
     panels = [_panel(results, rows[rows["panel"] == name]) for name in dict.fromkeys(rows["panel"])]
     if ax is not None and len(panels) > 1:
         raise OptionError(
             f"ax is one panel and the drawing has {len(panels)}; write fit.plot(ax=ax, terms=[{panels[0].name!r}])"
         )
     share_y = not panels[0].upright or (len(panels) > 1 and len(set(rows["term"])) == 1)
-    return _drawn(panels, lambda width: _title(results, rows, alpha, width), ax, results.facts.tested, share_y=share_y)
+    share_x = not panels[0].upright and panels[0].widths is not None  # counts of a histogram of levels, by group
+    return _drawn(
+        panels,
+        lambda width: _title(results, rows, alpha, width),
+        ax,
+        results.facts.tested,
+        share_x=share_x,
+        share_y=share_y,
+        exp=exp,
+    )
 
 
-def draw_table(rows: pd.DataFrame, title: str, alpha: float, ax: Any = None) -> Figure:
+def draw_table(rows: pd.DataFrame, title: str, alpha: float, seeded: int | str | None, ax: Any = None) -> Figure:
     """Return a figure of the means, comparisons or slopes in the table `rows`, with their intervals.
 
     If the rows have several tau, or a numeric predictor at three values or more, a line joins the estimates at these
@@ -80,6 +97,8 @@ def draw_table(rows: pd.DataFrame, title: str, alpha: float, ax: Any = None) -> 
         First line of the title of the figure.
     alpha : float
         One minus the confidence level of the intervals.
+    seeded : int, str or None
+        Seed of the noise, which the title then states; None for noise without a seed.
     ax : matplotlib Axes, optional
         Axes to draw in; by default the axes of a new figure.
 
@@ -100,23 +119,29 @@ def draw_table(rows: pd.DataFrame, title: str, alpha: float, ax: Any = None) -> 
     }
     half = -ndtri(alpha / 2) * rows["std_error"] * np.sqrt(np.clip(1 - rows["noise_share"], 0.0, 1.0))
     rows = rows.assign(
-        half=half, words="", panel=_joined(words, [key for key in varied if key not in (along, *listed_by)])
+        inner_low=rows["estimate"] - half,
+        inner_high=rows["estimate"] + half,
+        words="",
+        panel=_joined(words, [key for key in varied if key not in (along, *listed_by)]),
     )
     rows["name"] = _joined(words, listed_by)
     panels = []
     for head in dict.fromkeys(rows["panel"]):
         some = rows[rows["panel"] == head]
         if along:
-            panels.append(Panel(head, some, some[along].to_numpy(dtype=float), along=along))
+            axis = some["term"].iloc[0] if along == "level" else along
+            panels.append(Panel(head, some, some[along].to_numpy(dtype=float), along=axis))
         else:
             names = tuple(textwrap.fill(name, BESIDE) for name in some["name"])
             panels.append(Panel(head, some, np.arange(len(some), dtype=float), names=names))
     if ax is not None and len(panels) > 1:
         raise OptionError(f"ax is one panel and the drawing has {len(panels)}; leave ax out")
-    below = f"{confidence(alpha)} intervals"
+    fixed = [f"{key} = {part_of(rows[key].iloc[0])}" for key in keys if key not in ("level", *varied)]
+    seed = [] if seeded is None else [not_private(seeded)]
+    below = ", ".join((*fixed, f"{confidence(alpha)} intervals", *seed))
     return _drawn(
         panels,
-        lambda width: f"{literal(textwrap.fill(title, width))}\n{below}",
+        lambda width: f"{literal(textwrap.fill(title, width))}\n{literal(textwrap.fill(below, width))}",
         ax,
         bool(rows["p_value"].notna().any()),
         share_x=True,
@@ -138,12 +163,17 @@ def _drawn(
     *,
     share_x: bool = False,
     share_y: bool = False,
+    exp: bool = False,
 ) -> Figure:
     """Return the figure with the given panels, drawn in `ax` or in a new figure.
 
     The function `title` returns the title in lines of at most the given number of characters. If `tested` is true, a
-    dotted line marks zero.
+    dotted line marks zero; if `exp` is true, the estimates are exponentiated, their axis is logarithmic, and the line
+    marks one.
     """
+    new_figure(1.0, 1.0)  # an error that says how to install matplotlib, where it is not installed
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     if ax is None:
         across = min(ACROSS, len(panels))
         down = math.ceil(len(panels) / across)
@@ -160,14 +190,23 @@ def _drawn(
         ax.set_title(title(max(20, round(TITLE * width / WIDE))), fontsize="medium")
     for axes, panel in zip(places, panels, strict=False):
         panel.draw(axes)
-        axes.tick_params(labelbottom=True)  # shared axes have labels in the lowest full row only
+        axis, line = (axes.yaxis, axes.axhline) if panel.upright else (axes.xaxis, axes.axvline)
         if tested:
-            (axes.axhline if panel.upright else axes.axvline)(0.0, color="0.7", linewidth=1, linestyle=":")
+            line(1.0 if exp else 0.0, color="0.7", linewidth=1, linestyle=":")
+        if exp:
+            (axes.set_yscale if panel.upright else axes.set_xscale)("log")
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(MaxNLocator(5) if high < FEW_TIMES * low else LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
+        elif np.isfinite(panel.rows["estimate"].to_numpy(dtype=float)).any():
+            axis.get_major_formatter().set_useOffset(False)
+        axes.tick_params(labelbottom=True)  # shared axes have labels in the lowest full row only
         if len(panels) > 1:
             axes.set_title(literal(textwrap.fill(panel.name, 30)), fontsize="medium")
         elif panel.widths is None:
             (axes.set_ylabel if panel.upright else axes.set_xlabel)(literal(textwrap.fill(panel.name, BESIDE)))
-    if any((panel.rows["half"] > 0).any() for panel in panels):
+    if any((panel.rows["inner_high"] > panel.rows["inner_low"]).any() for panel in panels):
         kinds = places[0].get_legend_handles_labels()
         if ax is None:
             figure.legend(*kinds, fontsize="small", frameon=False, loc="outside lower center", ncols=2)
@@ -215,19 +254,24 @@ def _check_over(results: FitNumbers, over: str | None) -> None:
         raise OptionError(f"the fit has no path over {quote(over)}; {has}")
 
 
-def panel_rows(results: FitNumbers, alpha: float, terms: Sequence[str] | None = None) -> pd.DataFrame:
+def panel_rows(
+    results: FitNumbers, alpha: float, terms: Sequence[str] | None = None, exp: bool = False
+) -> pd.DataFrame:
     """Return a table with a row for each estimate to plot, including the limits of a 1 - alpha confidence interval.
 
     The argument `terms` selects and orders the terms. By default, all terms except the intercept are plotted, or the
     intercept if the fit has no other term.
     """
-    rows, keys = tidy(results, alpha), results.facts.keys
+    rows, keys = tidy(results, alpha, exp), results.facts.keys
     rows["words"] = ["" if isinstance(value, float) else str(value) for value in rows["estimate"]]
     rows["estimate"] = [value if isinstance(value, float) else np.nan for value in rows["estimate"]]
     sampling = np.clip(1 - results.noise_share.to_numpy(dtype=float), 0.0, 1.0)
     rows["name"] = list(results.names)
-    # half-length of an interval for the sampling error alone, without noise and bias
-    rows["half"] = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)
+    # ends of an interval for the sampling error alone, without noise and bias
+    half = -ndtri(alpha / 2) * rows["std_error"].to_numpy(dtype=float) * np.sqrt(sampling)
+    value = rows["estimate"].to_numpy(dtype=float)
+    rows["inner_low"] = value * np.exp(-half) if exp else value - half
+    rows["inner_high"] = value * np.exp(half) if exp else value + half
     rows["panel"] = [", ".join(map(part_of, label)) for label in rows[[*keys[:-1]]].to_numpy()]
     if terms is None:
         others = rows[rows["term"] != "Intercept"]
@@ -263,10 +307,10 @@ def _panel(results: FitNumbers, rows: pd.DataFrame) -> Panel:
     return Panel(name, rows, np.arange(len(rows), dtype=float), names=names, widths=widths)
 
 
-def _edges(bins: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+def _edges(bins: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.float64]] | None:
     """Return the edges of bins if the bins are adjacent intervals; otherwise None."""
     try:
-        ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, bins) if found]
+        ends = [tuple(map(float, found.groups())) for found in map(INTERVAL.fullmatch, map(str, bins)) if found]
     except ValueError:
         return None
     joined = len(ends) == len(bins) and all(a[1] == b[0] for a, b in pairwise(ends))
@@ -316,7 +360,7 @@ class Panel:
     def draw(self, axes: Any) -> None:
         """Draw estimates and intervals; thicker lines inside the intervals show the sampling error alone."""
         low, high, value = (self.rows[name].to_numpy(dtype=float) for name in ("conf_low", "conf_high", "estimate"))
-        half = self.rows["half"].to_numpy(dtype=float)
+        low_inside, high_inside = (self.rows[name].to_numpy(dtype=float) for name in ("inner_low", "inner_high"))
         lines = axes.vlines if self.upright else axes.hlines
         if self.widths is None:
             points = (self.at, value) if self.upright else (value, self.at)
@@ -324,7 +368,7 @@ class Panel:
         else:
             (axes.bar if self.upright else axes.barh)(self.at, value, self.widths, color=BAR, edgecolor="0.6")
         lines(self.at, low, high, color=TOTAL, linewidth=1.2, label="whole interval")
-        inner = np.maximum(value - half, low), np.minimum(value + half, high)
+        inner = np.maximum(low_inside, low), np.minimum(high_inside, high)
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(literal(self.along))
@@ -334,7 +378,7 @@ class Panel:
             axes.set_yticks(self.at, [literal(name) for name in self.names])
             axes.set_ylim(len(self.names) - 0.5, -0.5)
         if self.widths is not None:
-            kind = "density" if (self.rows["half"] > 0).any() else "count"
+            kind = "density" if (high_inside > low_inside).any() else "count"
             (axes.set_ylabel if self.upright else axes.set_xlabel)(kind)
         self._say(axes, low, value)
 

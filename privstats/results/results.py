@@ -25,7 +25,7 @@ from privstats.results.prediction import Prediction, predicted, prediction
 from privstats.results.statement import statement
 from privstats.results.summary import Summary, summarise
 from privstats.results.terms import PairTests, TermTests, pairwise_tests, term_tests
-from privstats.results.tidy import column_names, glance, tidy
+from privstats.results.tidy import broom_glance, column_names, glance, tidy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -496,12 +496,20 @@ class Results(FitNumbers):
     def glance(self, names: str | None = None) -> pd.DataFrame:
         """Return a DataFrame with one row for the fit: guarantee, number of rows, method and diagnostics.
 
-        `names="broom"` gives column names with dots, in the style of R's package broom.
+        `names="broom"` gives column names with dots, in the style of R's package broom, and adds r.squared,
+        adj.r.squared and df.residual; NaN where the fit has not released them.
         """
-        return column_names(glance(self), names)
+        return broom_glance(self) if names == "broom" else column_names(glance(self), names)
 
+    @entry
     def plot(
-        self, alpha: float = 0.05, *, ax: Any = None, terms: Sequence[str] | None = None, over: str | None = None
+        self,
+        alpha: float = 0.05,
+        *,
+        ax: Any = None,
+        terms: Sequence[str] | None = None,
+        over: str | None = None,
+        exp: bool = False,
     ) -> Any:
         """Plot the estimates with intervals; thicker lines inside the intervals show the sampling error alone.
 
@@ -516,6 +524,8 @@ class Results(FitNumbers):
         over : {"tau", "q"}, optional
             Horizontal axis over which the estimates of each term are drawn as a line, in a panel for each term. Such
             panels are the default if the fit has several quantile levels (tau or q).
+        exp : bool
+            Whether to draw exponentiated coefficients, such as odds ratios of a logit, on a logarithmic axis.
 
         Returns
         -------
@@ -529,7 +539,7 @@ class Results(FitNumbers):
             If `terms` is empty or has a term that the fit lacks, if the fit has no quantile levels named `over`, or if
             `ax` is given but the figure needs several panels.
         """
-        return draw_intervals(self, level(alpha), ax, terms, over)
+        return draw_intervals(self, level(alpha), ax, terms, over, exp)
 
     def statement(self) -> str:
         """Return a methods paragraph for a paper that states the method and the privacy guarantee, with references.

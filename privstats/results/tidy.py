@@ -92,6 +92,13 @@ def glance(results: FitNumbers) -> pd.DataFrame:
     return pd.DataFrame([dict(zip(GLANCE, values, strict=True))])
 
 
+def broom_glance(results: FitNumbers) -> pd.DataFrame:
+    """Return `glance` with R's column names, and the further columns r.squared, adj.r.squared and df.residual."""
+    more = {"r.squared": "rsquared", "adj.r.squared": "rsquared_adj", "df.residual": "df_resid"}
+    found = {name: getattr(results, own, math.nan) for name, own in more.items()}
+    return column_names(glance(results), "broom").assign(**found)
+
+
 def numbers_of(promise: Promise) -> tuple[float, ...]:
     """Return eps, delta, mu and rho of a privacy guarantee; NaN for parameters that the guarantee lacks."""
     own = {"delta": 0.0} if isinstance(promise, PureDP) else {}

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import privstats as ps
 from privstats.errors import OptionError
 from privstats.inference.error_law import critical
 from privstats.inference.estimate import Allowance, NormalEstimate
@@ -224,3 +225,15 @@ def test_dir_shows_public_names_and_each_of_them_is_there():
 def test_released_numbers_of_rows_are_no_diagnostics():
     found = {"rows used": 12.0, "rows used sd": 3.0, "noise_to_signal": 0.1}
     assert results(given(("x",), 1.0, 0.1, diagnostics=found)).diagnostics == {"noise_to_signal": 0.1}
+
+
+def test_glance_with_names_of_broom_has_r_squared_where_it_was_released():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.uniform(0, 1, 500)})
+    rows["y"] = rows["x"] + rng.normal(0, 0.2, 500)
+    fit = ps.dp_lm("y ~ x", rows, eps=9, domain={"x": (0, 1), "y": (-1, 2)}, mech="suffstats", rng=1)
+    (row,) = fit.glance(names="broom").to_dict("records")
+    assert row["r.squared"] == fit.rsquared and row["adj.r.squared"] == fit.rsquared_adj
+    assert row["df.residual"] == fit.df_resid
+    mean = ps.dp_mean("x", rows, eps=1, domain={"x": (0, 1)}, rng=1).glance(names="broom")
+    assert mean["r.squared"].isna().all()

@@ -284,8 +284,10 @@ def test_means_comparisons_and_slopes_are_drawn(wages):
     drawn = {name: table.plot() for name, table in tables.items()}
     for name, figure in drawn.items():
         assert_readable(figure)
-        first, *_, last = figure.get_suptitle().split("\n")
-        assert tables[name].title.startswith(first) and last == "95% intervals"
+        first, last = figure.get_suptitle().split("\n", 1)
+        last = last.replace("\n", " ")
+        assert tables[name].title.startswith(first) and last.endswith("95% intervals, seeded: not private (rng=1)")
+    assert "educ = 12, 95% intervals" in drawn["levels"].get_suptitle()
     titles = {name: [axes.get_title() for axes in figure.axes] for name, figure in drawn.items()}
     assert titles["levels"] == ["sex = f", "sex = m"]
     assert titles["along educ"] == titles["along tau"] == ["f", "m"]
@@ -314,3 +316,24 @@ def test_a_mean_that_is_not_given_is_named_in_words_and_one_axes_takes_one_panel
     assert texts(replace(table, frame=frame).plot()).count("not given") == 1
     with pytest.raises(OptionError, match="ax is one panel and the drawing has 2; leave ax out"):
         wages[0].means("sex", at={"educ": [8, 12, 16]}).plot(ax=one)
+
+
+def test_odds_ratios_are_drawn_on_a_logarithmic_axis_with_a_line_at_one():
+    fit = results(given(("Intercept", "x", "z"), [0.0, 0.7, -0.4], 0.2, 0.5), facts(verb="glm", link="logit"))
+    (axes,) = fit.plot(exp=True).axes
+    interval = np.exp(fit.conf_int().to_numpy()[1:])
+    whole, inner = axes.collections
+    assert axes.get_xscale() == "log" and axes.lines[-1].get_xdata() == [1.0, 1.0]
+    assert np.allclose([s[:, 0] for s in whole.get_segments()], interval)
+    half = norm.ppf(0.975) * 0.2 * np.sqrt(0.5)
+    assert np.allclose(
+        [s[:, 0] for s in inner.get_segments()], np.exp([[0.7 - half, 0.7 + half], [-0.4 - half, -0.4 + half]])
+    )
+
+
+def test_a_histogram_of_whole_numbers_as_levels_is_drawn_with_one_axis_for_all_groups():
+    """Earlier, levels that are numbers made the plot fail, and each group had its own axis of counts."""
+    rows = pd.DataFrame({"k": [0, 1, 1, 0] * 200, "g": ["a", "b", "b", "b"] * 200})
+    figure = ps.dp_hist("k ~ g", rows, eps=5, domain={"k": [0, 1], "g": ["a", "b"]}, rng=1).plot()
+    assert_readable(figure)
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
