@@ -401,7 +401,8 @@ def _sides(formula: str) -> tuple[list[str], str | None, tuple[str, ...]]:
     sides = [[term for term in side if term] for side in (parsed.left, parsed.right)]
     left, right = sides if sides[0] else sides[::-1]
     if not left or len(right) > 1 or any(len(term) != 1 for term in (*left, *right)):
-        raise FormulaError(f"the formula {formula!r} is not understood; write 'x', 'x1 + x2' or '{LIKE}'")
+        both = "; for groups by two columns write dp_lm('y ~ 0 + C(a):C(b)', ...)" if len(right) > 1 else ""
+        raise FormulaError(f"the formula {formula!r} is not understood; write 'x', 'x1 + x2' or '{LIKE}'{both}")
     return [term[0] for term in left], right[0][0] if right else None, parsed.written
 
 

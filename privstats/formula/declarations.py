@@ -212,7 +212,10 @@ def as_date(day: Any) -> datetime.date:
             return datetime.date(day.year, day.month, day.day)
     except ValueError:
         pass
-    raise DomainError("dates are texts such as '2020-01-31', or datetime.date; write ('2020-01-01', '2024-12-31')")
+    raise DomainError(
+        "dates are texts such as '2020-01-31', or datetime.date; write ('2020-01-01', '2024-12-31'), and levels in a "
+        "list"
+    )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import ast
 import copy
 import datetime
 import difflib
+import keyword
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -64,6 +65,18 @@ class _Normal(ast.NodeTransformer):
         return node
 
 
+OPERATORS = ("and", "or", "not", "in", "is", "if", "else", "lambda", "None", "True", "False")  # keywords in expressions
+ELSEWHERE = {  # functions of R's formulas, with a remedy for the error message
+    "relevel": "the reference is the first level in the domain, or write C(g, Treatment('b'))",
+    "ns": "write bs(x, knots=[1, 2])",
+    "s": "write bs(x, knots=[1, 2])",
+    "ifelse": "write a condition, as in I(x > 12)",
+    "pmax": "write np.maximum(x, 12)",
+    "pmin": "write np.minimum(x, 12)",
+    "interaction": "write C(a):C(b)",
+}
+
+
 @lru_cache(maxsize=TREES)
 def parse(code: str) -> ast.expr:
     """Return the syntax tree of one factor of a formula.
@@ -87,6 +100,11 @@ def parse(code: str) -> ast.expr:
     if tree is None and re.fullmatch(r"[^\W\d]\w*( [^\W\d]\w*)+", code.strip()):
         raise FormulaError(
             f"'{code[:80]}' cannot be read as an expression; for a column of this name write Q({code.strip()[:80]!r})"
+        )
+    words = [word for word in re.findall(r"[^\W\d]\w*", code) if keyword.iskeyword(word) and word not in OPERATORS]
+    if tree is None and words:
+        raise FormulaError(
+            f"'{code[:80]}' cannot be read as an expression; for a column named '{words[0]}' write Q('{words[0]}')"
         )
     if tree is None and re.search(r"[^=<>!]=[^=]", code):
         raise FormulaError(f"'{code[:80]}' cannot be read as an expression; write == to compare")
@@ -318,6 +336,8 @@ def _refusal(node: ast.expr, of: Mapping[str, Interval | Levels]) -> str:
                 return (
                     f"{called} takes {FUNCTIONS[called].arity} argument(s); write them by position, as in {called}(x)"
                 )
+            if called in ELSEWHERE:
+                return f"formulas have no function '{called}'; {ELSEWHERE[called]}"
             near = difflib.get_close_matches(called, FUNCTIONS, 1, 0.8)
             hint = f"did you mean {near[0]}? " if near else ""
             return (
