@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any, TypeVar
@@ -75,6 +75,31 @@ class Expected:
 
     table: pd.DataFrame
     fits: Fits
+
+
+@dataclass(eq=False)
+class Simulated:
+    """Synthetic rows of a plan and the fits simulated so far, so that a later forecast of the plan continues with them.
+
+    Parameters
+    ----------
+    rows : tuple of (BlockRows, int), optional
+        The synthetic rows and their number; None before the first forecast.
+    tables : dict of int to ndarray
+        For each identifier of a simulated fit: std errors, widths, noise shares and ratios of widths of all terms.
+    branches : dict of int to str or None
+        For each identifier: the method that the fit chose, if there was a choice.
+    said : dict
+        Cache of answers that are the same in every fit (`Forecast`).
+    estimate : Estimate, optional
+        Estimate of the last simulated fit, for names of terms and notes.
+    """
+
+    rows: tuple[Any, int] | None = None
+    tables: dict[int, FloatArray] = field(default_factory=dict)
+    branches: dict[int, str | None] = field(default_factory=dict)
+    said: dict[Any, Release] = field(default_factory=dict)
+    estimate: Any = None
 
 
 class Forecast(Conversation):
@@ -262,6 +287,7 @@ def expected(
     fits: Sequence[int],
     most: int,
     settled: Settled = lambda *_: False,
+    simulated: Simulated | None = None,
 ) -> Expected:
     """Return the expected standard errors and interval widths of a plan.
 
@@ -292,19 +318,24 @@ def expected(
     settled : callable
         Function of the widths in the fits so far and the names of the terms. It returns whether more simulated fits are
         unnecessary; a width is infinite if the interval is not reported.
+    simulated : Simulated, optional
+        Fits simulated by earlier calls with the same other arguments, to which the fits of this call are added.
     """
-    rows, many = assumed_rows(public.design, neighbors, n, like, residual, assumed)
-    branches, tables, said = dict[int, str | None](), dict[int, FloatArray](), dict[Any, Release]()
+    so_far = Simulated() if simulated is None else simulated
+    rows, many = so_far.rows = so_far.rows or assumed_rows(public.design, neighbors, n, like, residual, assumed)
+    tables, branches = so_far.tables, so_far.branches
     while True:
-        fit = fits[len(tables)] if len(tables) < len(fits) else len(tables)
-        ask = Forecast(rows, planned, n / max(1, many), fit, said)
-        estimate = converse(ask, public)
-        tables[fit], branches[fit] = _expected(estimate), ask.chosen
-        widths = {fit: table[:, OF_WIDTH] for fit, table in tables.items()}
-        every = np.array(list(widths.values()))
-        wanted = len(fits) if len(tables) < len(fits) or error_of_median(every) <= SETTLED else most
-        if len(tables) >= wanted or settled(widths, list(estimate.names)):
-            break
+        if tables:
+            widths = {fit: table[:, OF_WIDTH] for fit, table in tables.items()}
+            every = np.array(list(widths.values()))
+            wanted = len(fits) if len(tables) < len(fits) or error_of_median(every) <= SETTLED else most
+            if len(tables) >= wanted or settled(widths, list(so_far.estimate.names)):
+                break
+        fit = next((one for one in fits if one not in tables), len(tables))
+        ask = Forecast(rows, planned, n / max(1, many), fit, so_far.said)
+        so_far.estimate = converse(ask, public)
+        tables[fit], branches[fit] = _expected(so_far.estimate), ask.chosen
+    estimate = so_far.estimate
     median = np.median(list(tables.values()), axis=0)
     table = pd.DataFrame(np.where(np.isinf(median), math.nan, median), list(estimate.names), FORECAST)
     table["given"] = np.isfinite(every).mean(axis=0)

@@ -6,10 +6,11 @@ No row of the data is read when a plan is made.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from os import PathLike
 from typing import Any
 
@@ -312,6 +313,7 @@ class Plan:
         most: int = 0,
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
+        simulated: forecast.Simulated | None = None,
     ) -> forecast.Expected:
         """Return the forecast of interval widths for the rows `like`, by default for synthetic rows.
 
@@ -328,14 +330,15 @@ class Plan:
                 f"the widths to expect depend on the bounds of '{name}'; write domain={{'{name}': (low, high)}}"
             )
         if like is None and residual is None:
-            return self._under(self._assumed, fits, settled)
-        return self._forecast(like, residual, self._assumed, fits, most, settled)
+            return self._under(self._assumed, fits, settled, simulated)
+        return self._forecast(like, residual, self._assumed, fits, most, settled, simulated)
 
     def _under(
         self,
         assumed: Assumption,
         fits: Sequence[int] = forecast.FITS,
         settled: forecast.Settled = lambda *_: False,
+        simulated: forecast.Simulated | None = None,
     ) -> forecast.Expected:
         """Return the forecast of interval widths for synthetic rows, under the assumptions `assumed` about columns.
 
@@ -347,7 +350,7 @@ class Plan:
         about = tuple(assumed.hints.items()), share, assumed.precise
         if about in self.forecasts:
             return self.forecasts[about]
-        made = self._forecast(None, None, assumed, fits, settled=settled)
+        made = self._forecast(None, None, assumed, fits, settled=settled, simulated=simulated)
         if len(made.fits) == len(fits):
             self.forecasts[about] = made
         return made
@@ -360,6 +363,7 @@ class Plan:
         fits: Sequence[int] = forecast.FITS,
         most: int = 0,
         settled: forecast.Settled = lambda *_: False,
+        simulated: forecast.Simulated | None = None,
     ) -> forecast.Expected:
         assert self.rows is not None
         spec, choice = self.specification, self.choice
@@ -375,6 +379,7 @@ class Plan:
             fits,
             most,
             settled,
+            simulated,
         )
 
     def budget_for(self, width: float, term: str | None = None, **assumptions: Any) -> float:
@@ -405,15 +410,17 @@ class Plan:
         name = self.guarantee.currency
         start = self.guarantee.numbers[name]
 
+        @cache
         def plan(budget: float) -> Plan:
             promise: Promise = replace(self.guarantee, **{name: budget})  # type: ignore[type-var]
             spec = self.specification
             other = replace(spec, promise=promise, written={**spec.written, name: budget})
             return self if budget == start else make_plan(other, self._public_rows, self.rows, self)
 
+        simulated = defaultdict[float, forecast.Simulated](forecast.Simulated)
         self._refuse_search()
         found = narrow_enough(
-            lambda budget, bounds: plan(budget)._widths(width, term, assumptions, bounds),
+            lambda budget, bounds: plan(budget)._widths(width, term, assumptions, bounds, simulated[budget]),
             BY_RHO if name == "rho" else BY_BUDGET,
             start,
             LEAST * start,
@@ -466,17 +473,19 @@ class Plan:
         fewest, start = self.specification.model.least_rows(self.public.design), float(max(self.rows or 0, 100))
 
         known: dict[int, Widths] = {}  # a cache, because the search may round several values to the same number of rows
+        simulated = defaultdict[int, forecast.Simulated](forecast.Simulated)
         most = max(MOST_QUANTILE_ROWS, int(start)) if self.specification.model.of_quantiles else math.inf
+
+        @cache
+        def plan(n: int) -> Plan:
+            return self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n, self)
 
         def widths(rows: float, bounds: Bounds) -> Widths:
             n = max(fewest, int(rows))
             if n > most:
                 return BY_ROWS.extrapolated(widths(most, Bounds()), n / most)
             if n not in known or not known[n].sure:
-                other = (
-                    self if n == self.rows else make_plan(self.specification, n if self._is_public else None, n, self)
-                )
-                known[n] = other._widths(width, term, assumptions, bounds)
+                known[n] = plan(n)._widths(width, term, assumptions, bounds, simulated[n])
             return known[n]
 
         self._refuse_search()
@@ -545,13 +554,21 @@ class Plan:
     def _public_rows(self) -> int | None:
         return self.rows if self._is_public else None
 
-    def _widths(self, wanted: float, term: str | None, assumptions: Mapping[str, Any], bounds: Bounds) -> Widths:
+    def _widths(
+        self,
+        wanted: float,
+        term: str | None,
+        assumptions: Mapping[str, Any],
+        bounds: Bounds,
+        simulated: forecast.Simulated,
+    ) -> Widths:
         """Return the ratio of expected to requested interval width, for one term or for each term except the intercept.
 
         This is one step of a search for the number of rows, or the budget, at which intervals have the width `wanted`.
         The expected width is a median over simulated fits. The simulation ends as soon as it is clear whether every
         expected width is at most `wanted`. For fits that are not simulated, the `bounds` of the ratios in these fits
-        are used for this decision; the bounds are known from earlier steps of the search.
+        are used for this decision; the bounds are known from earlier steps of the search. `simulated` has the fits of
+        this plan that earlier steps have simulated.
         """
 
         def ratios(fits: forecast.Fits, names: Sequence[str]) -> dict[int, FloatArray]:
@@ -561,6 +578,7 @@ class Plan:
             **assumptions,
             fits=bounds.order(forecast.FITS),
             settled=lambda fits, names: bounds.median(ratios(fits, names), forecast.FITS) is not None,
+            simulated=simulated,
         )
         names = list(made.table.index)
         found = ratios(made.fits, names)

@@ -29,7 +29,7 @@ NEARLY, BELOW = 0.0075, 0.015
 CLOSE = 0.03
 ALMOST = 0.0099  # relative distance, from a limit of the search, of the number beside it; slightly less than `WITHIN`
 PROBES = 1  # how often a number 1% away from a limit may be tried in place of the geometric mean of both search limits
-APART_FROM_ONE = 0.05  # not all fits need be simulated if |log(expected width / requested width)| exceeds this
+APART_FROM_ONE = 0.025  # not all fits need be simulated if |log(expected width / requested width)| exceeds this
 # extrapolation uses two tried numbers if |log(ratio of the two numbers)| exceeds this; at closer numbers, the widths
 # change too irregularly
 SPACED = 0.03
@@ -108,7 +108,7 @@ class Bounds:
 
         Each median has a lower and an upper bound, computed with the bounds `least` or `most` in place of the ratios of
         fits that are not simulated yet. The simulated fits suffice if a lower bound of a median is above 1, or if the
-        upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about 5%.
+        upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about 2.5%.
         The returned medians are computed from the simulated ratios and from ratios that are predicted for the other
         fits (`_others`), and are clipped to the bounds of the medians.
 
