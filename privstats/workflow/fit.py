@@ -22,7 +22,7 @@ from privstats.gate.sources import Source, Unread, source_of
 from privstats.mechanisms.random import source as chance_of
 from privstats.mechanisms.random import streams
 from privstats.models.base import Model
-from privstats.privacy.account import Account, check_affordable
+from privstats.privacy.account import Account, check_affordable, translated
 from privstats.privacy.promise import Neighbors, Promise, promise_of
 from privstats.results.results import Results
 from privstats.workflow.arguments import Settings, check_columns, check_formula, check_unit, take
@@ -63,8 +63,9 @@ def run(verb: str, model: type[Model], call: dict[str, Any], defaults: Mapping[s
     if isinstance(source, Batches):
         before_reading(source, settings, promise)
     check_columns(source.head, fitted, neighbors)
-    rows = public_number(source, neighbors)
-    plan = make_plan(spec, rows, source.n if isinstance(source, Unread) else None)
+    if settings.ledger is not None:  # its neighbouring relation decides which number of rows or units is public
+        translated(promise, settings.ledger.budget.neighbors)
+    plan = make_plan(spec, public_number(source, neighbors), source.n if isinstance(source, Unread) else None)
     if isinstance(source, Batches):
         check_place(source, plan.gathered)
     return plan if settings.dry_run or isinstance(source, Unread) else fit(plan, source, settings)
@@ -112,10 +113,8 @@ def fit(plan: Plan, source: Source, settings: Settings) -> Results:
 
 def public_number(source: Source, neighbors: Neighbors) -> int | None:
     """Return the public number of rows, or of privacy units if the call has `unit`; None if this number is private."""
-    if not neighbors.exchange:
-        return None
-    if isinstance(source, Unread) or neighbors.unit is None:
-        return _whole(source.n)
+    if not neighbors.exchange or neighbors.unit is None or isinstance(source, Unread):
+        return _whole(source.n) if neighbors.exchange else None
     return number_of_units(source, neighbors.unit)
 
 

@@ -108,7 +108,7 @@ class Bounds:
 
         Each median has a lower and an upper bound, computed with the bounds `least` or `most` in place of the ratios of
         fits that are not simulated yet. The simulated fits suffice if a lower bound of a median is above 1, or if the
-        upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by about 2.5%.
+        upper bounds of all medians are at most 1. Unless `rough` is True, these bounds must differ from 1 by 2.5%.
         The returned medians are computed from the simulated ratios and from ratios that are predicted for the other
         fits (`_others`), and are clipped to the bounds of the medians.
 

@@ -330,3 +330,35 @@ def test_edges_of_bins_are_bounds_of_a_column_that_has_none():
     data = pd.DataFrame({"x": np.linspace(0, 4, 1000)})
     plan = ps.dp_hist("x", data, 1.0, bins=[0, 1, 4], dry_run=True)
     assert plan.estimated == ()
+
+
+@pytest.mark.parametrize(
+    ("budget", "call"),
+    [
+        (PureDP(1.0), {"unit": "code"}),
+        (PureDP(1.0, Neighbors("add_remove")), {}),
+        (PureDP(1.0, Neighbors("replace", "person")), {}),
+    ],
+    ids=["values of a column as units", "private number of rows", "rows of persons"],
+)
+def test_no_public_number_under_neighbours_of_the_ledger_is_counted_before_the_ledger_refuses(budget, call):
+    """Earlier, a dry run and errors of saved plans stated the number of rows or units, though it was private.
+
+    The number of distinct values of any column was printed if the call named the column as `unit`.
+    """
+    shown = []
+    for other in (0.0, 1.0):
+        rows = pd.DataFrame({"y": np.linspace(0, 1, 1000), "code": 0.0, "person": np.arange(1000) // 2})
+        rows.loc[7, "code"] = other
+        rows = rows if budget.neighbors.exchange else rows.iloc[: 1000 - int(other)]
+        kept = ps.protect(rows, domain={"y": (0, 1)}, budget=budget)
+        for ask in (
+            lambda kept: ps.dp_mean("y", kept, eps=0.1, dry_run=True, **call),
+            lambda kept: ps.dp_mean("y", kept, eps=0.1, **call),
+            lambda kept: ps.plan("mean", "y", 2, eps=0.1, domain={"y": (0, 1)}, **call).run(kept),
+        ):
+            with pytest.raises(BudgetError) as refused:
+                ask(kept)
+            shown.append(str(refused.value))
+        assert kept.ledger.spent().eps == 0
+    assert shown[:3] == shown[3:] and not any("1000" in text or "1,000" in text for text in shown)
