@@ -87,6 +87,11 @@ class Account:
     """A privacy budget that several fits to one data set share; a charge that would overspend the budget is refused.
 
     Charges compose adaptively: a later fit, and whether it is made at all, may depend on the results of earlier fits.
+    Under a budget in eps, mu or rho, the cost of a later fit may depend on these results, too (eps: Rogers, Roth,
+    Ullman and Vadhan 2016; mu: Smith and Thakurta 2022; rho: Feldman and Zrnic 2021). Under a budget in (eps, delta),
+    the costs of the fits must be fixed before the first result: the exact composition (Zhu, Dong and Wang 2022, Theorem
+    10) is proved for fixed costs only. If an analyst chooses one of two costs by the first result, and each is within
+    the budget, the joint delta can be twice that of the budget (`tests/privacy/test_composition.py`).
 
     Parameters
     ----------

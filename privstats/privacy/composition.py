@@ -2,7 +2,8 @@
 
 If the privacy loss of one mechanism is l_i with probability p_i, and another mechanism has the privacy profile
 delta(eps), the composition of the two mechanisms has the profile ``sum_i p_i delta(eps - l_i)`` (adaptive composition:
-Zhu, Dong and Wang 2022, Theorem 10). Three facts make this sum short:
+Zhu, Dong and Wang 2022, Theorem 10). The second mechanism may depend on the answer of the first, but its guarantee must
+be fixed before this answer; see `privstats.privacy.account.Account`. Three facts make this sum short:
 
 - Randomised response dominates every eps-DP mechanism, and its privacy loss has only two values.
 - Several mechanisms with normal noise are equivalent to a single mechanism with normal noise.

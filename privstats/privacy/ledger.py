@@ -23,7 +23,10 @@ class Ledger(Account):
     """A privacy budget that several fits to one data set share; a fit that would overspend the budget is refused.
 
     A fit is charged before a row is read. Charges compose adaptively: a later fit, and whether it is made at all, may
-    depend on the results of earlier fits. A ledger in memory is lost when Python ends; a copy or pickle of this ledger
+    depend on the results of earlier fits. With a budget in eps, mu or rho, the cost of a later fit may depend on these
+    results, too. With a budget in (eps, delta), the costs of all fits must be fixed before the first result; for costs
+    that are chosen on the way, write ``Ledger(ApproxDP(1, 1e-6).as_normal())``, a budget in mu that implies the budget
+    in (eps, delta). A ledger in memory is lost when Python ends; a copy or pickle of this ledger
     is a separate ledger, which does not contain later charges to the original. With a path, the ledger is stored in a
     file; its pickle contains the path of the file and not the entries.
 

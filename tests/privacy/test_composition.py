@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from privstats.privacy import composition
 from privstats.privacy.composition import losses, together
+from privstats.privacy.ledger import Ledger
 from privstats.privacy.promise import ApproxDP, GaussianDP, PureDP, sums
-from privstats.privacy.tradeoff import gdp_eps
+from privstats.privacy.tradeoff import gdp_delta, gdp_eps, gdp_mu
 
 DELTAS = (1e-3, 1e-6, 1e-9, 1e-12)
 
@@ -125,3 +126,30 @@ def test_mixtures_cost_less_than_sums(delta):
     eps = together(promises, delta)
     assert eps <= sums(promises, delta) * (1 + 1e-12)
     assert losses(promises).delta(eps) <= delta * (1 + 1e-9)
+
+
+def test_costs_chosen_by_earlier_answers_can_exceed_a_budget_in_eps_and_delta():
+    """The docstring of `Account` says that costs under a budget in (eps, delta) must be fixed before the first answer.
+
+    Two second charges are admitted after the same first charge. An analyst who chooses between them by the privacy loss
+    of the first answer reaches nearly twice the delta of the budget.
+    """
+    eps, delta = 1.0, 1e-6
+    whole = gdp_mu(eps, delta)
+    first = 0.822 * whole
+    rest = math.sqrt(whole**2 - first**2) * (1 - 1e-9)
+    leak = (delta - gdp_delta(first, eps)) * (1 - 1e-6)
+    for second in (GaussianDP(rest), ApproxDP(1e-9, leak)):
+        ledger = Ledger(ApproxDP(eps, delta))
+        ledger.charge([("first", GaussianDP(first))])
+        ledger.charge([("second", second)])
+    z = np.linspace(-9, 9, 20_001)
+    loss, weight = first * z + first**2 / 2, norm.pdf(z) * (z[1] - z[0])
+    by_normal = norm.cdf(rest / 2 - (eps - loss) / rest) - np.exp(eps - loss) * norm.cdf(
+        -rest / 2 - (eps - loss) / rest
+    )
+    by_leak = leak + (1 - leak) * np.maximum(-np.expm1(np.minimum(eps - loss, 0)), 0)
+    reached = float(weight @ np.maximum(by_normal, by_leak))
+    assert 1.9 * delta < reached < 2.1 * delta
+    fixed = [float(weight @ one) for one in (by_normal, by_leak)]
+    assert max(fixed) <= delta * (1 + 1e-3)
