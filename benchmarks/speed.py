@@ -193,7 +193,7 @@ def domain_of(d: int) -> dict[str, Any]:
 
 
 def verbs(data: pd.DataFrame, d: int) -> dict[str, Callable[..., Any]]:
-    """Return the regressions of the rows `data` by name, as functions of further arguments of the call."""
+    """Return functions that fit regressions to the rows `data`, by name; their arguments are added to the call."""
     right, domain = right_of(d), domain_of(d)
 
     def fit(verb: Callable[..., Any], y: str, **given: Any) -> Callable[..., Any]:

@@ -32,8 +32,9 @@ class PooledRanks:
     def stretch(self, alpha: float) -> float:
         """Return the noise margin at confidence 1 - alpha, divided by the noise margin of the released interval.
 
-        The noise margin is the part of an interval's length, in ranks, that allows for noise. The result is the root
-        mean square of the fits' ratios, weighted by `parts`.
+        The noise margin is the part of an interval's length, in ranks, that allows for noise. The ratio of the two
+        noise margins is computed in each of the pooled fits. The result is the root of the weighted mean of the squared
+        ratios; the weight of a fit is its entry in `parts`.
         """
         squares = (part * law.stretch(alpha) ** 2 for part, law in zip(self.parts, self.laws, strict=True))
         return float(np.sqrt(sum(squares)))

@@ -175,7 +175,7 @@ class FitFacts:
 
     @property
     def order(self) -> str:
-        """The quantile level of a fit with a single one, such as "tau = 0.9"; empty for other fits."""
+        """The quantile level, such as "tau = 0.9", of a fit at a single quantile level; empty for other fits."""
         return self.title.partition(" (")[2].partition(")")[0]
 
     @property

@@ -372,7 +372,7 @@ class Panel:
         lines(self.at, *inner, color=SAMPLING, linewidth=3.5, label="sampling error alone")
         if self.upright:
             axes.set_xlabel(literal(self.along))
-            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # keeps places of missing estimates
+            axes.update_datalim([(place, 0.0) for place in self.at], updatey=False)  # room for missing estimates, too
             axes.autoscale_view()
         else:
             axes.set_yticks(self.at, [literal(name) for name in self.names])

@@ -325,9 +325,9 @@ class Way:
         self.low, self.high, self.root, self.last = 0.0, math.inf, math.nan, math.inf
         self.roots = (math.nan, math.nan)  # the root from the last tried number, and the root from two tried numbers
         self.ratios: dict[float, float] = {}
-        # ratios of interval width to requested width in simulated fits, by identifier of the fit: `at_high` has ratios
-        # at the upper limit `high` or above, which are lower bounds of the ratios at smaller numbers; `at_low` has
-        # ratios at the lower limit `low` or below, which are upper bounds of the ratios at larger numbers
+        # Ratios of interval width to requested width in simulated fits, by identifier of the fit. `at_high` has ratios
+        # at `high` rows (or budget) or more, which are lower bounds of the ratios with fewer rows. `at_low` has ratios
+        # at `low` rows (or budget) or fewer, which are upper bounds of the ratios with more rows.
         self.at_high: dict[int, FloatArray] = {}
         self.at_low: dict[int, FloatArray] = {}
         self.before: list[tuple[float, dict[int, FloatArray]]] = []  # earlier upper limits, and their ratios `at_high`

@@ -207,7 +207,7 @@ def test_boundaries_have_the_law_of_the_enumeration(n, J, width, equal):
 @pytest.mark.parametrize("targets, rate, width", [((25, 30, 35), 0.2, 3), ((10, 30, 50), 0.5, 2)])
 def test_windows_of_ranks_and_all_of_them_give_the_same_boundaries(targets, rate, width):
     values, chance = np.random.default_rng(7).uniform(size=60), public_stream(55)
-    values[::3] = np.round(values[::3], 1)  # ties, also across a window's edges
+    values[::3] = np.round(values[::3], 1)  # tied values; some ties lie across the edge of a window of ranks
     column = ranked(values, 0, 1, 0.05)
     tiny, wide = (
         np.array([draw_joint(column, targets, np.full(4, rate), chance, each) for _ in range(350)])

@@ -114,10 +114,10 @@ def test_auto_takes_no_minimiser_without_an_intercept_or_where_the_budget_is_amp
 
 
 def test_slopes_of_predictors_that_go_together_are_given_and_spoil_no_others():
-    """If two of five predictors have correlation .95, most of their slopes are given, and other intervals stay short.
+    """If two of five predictors have correlation .95, most fits report their slopes, and other intervals stay short.
 
-    The data have n = 10,000 rows, and eps = 1. Without released squares of whitened columns, .79 of these two slopes
-    were given, and the intervals of the other slopes were up to 10 times as long.
+    The data have n = 10,000 rows, and eps = 1. Before the fit released the squares of whitened columns, a share of .79
+    of the fits reported these two slopes, and the intervals of the other slopes were up to 10 times as long.
     """
     rng, given, others = np.random.default_rng(7), [], []
     for seed in range(24):

@@ -164,9 +164,9 @@ def test_a_study_of_which_one_plan_does_not_fit_the_data_charges_nothing():
 
 @pytest.mark.parametrize("reader", [False, True])
 def test_everything_is_charged_before_a_row_is_read(reader, monkeypatch):
-    """For data from a function, columns and the number of rows are read before the charge.
+    """When a query of the data is answered, the ledger already has the charges of all fits of the study.
 
-    Batches are read after the charge.
+    With `reader`, the data come from a function that returns batches of rows.
     """
     ledger, spent = ps.Ledger(PureDP(1.0)), []
     answer = Gate._answer

@@ -106,14 +106,14 @@ class Parts:
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return, in grid steps, the grid points of the cells that contain the parts with the indices `parts`."""
+        """Return the grid points, in grid steps, to whose cells the parts belong; `parts` has the numbers of the parts."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
         return self.grid.first + cells.astype(float)
 
     def released(self, parts: IntArray) -> FloatArray:
-        """Return, in the units of the values, the grid points of the cells that contain the parts numbered `parts`."""
+        """Return the grid points, in units of the values, to whose cells the parts with the numbers `parts` belong."""
         return self.grid.points(self.units(parts))
 
 
