@@ -50,11 +50,8 @@ PINNED = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
 DELTA = 1e-6
 SIZES, BUDGETS = (1000, 10_000, 100_000), (0.1, 1.0, 4.0)
 RESPONSE = {2: 6.0, 5: 6.0, 12: 10.0}  # bound of abs(y) by number of predictors, in the grid
-TARGETS = {
-    1000: 1.05,
-    10_000: 0.105,
-    100_000: 0.0105,
-}  # largest allowed error of `dp_lm` with its defaults, at p = 5, eps = 1, by n
+# largest allowed error of `dp_lm` with its defaults, at p = 5 and eps = 1, by n
+TARGETS = {1000: 1.05, 10_000: 0.105, 100_000: 0.0105}
 # median errors of a reference implementation, by (p, signal, n, eps)
 REFERENCE = {
     (5, "weak", 10_000, 0.25): 0.372, (5, "weak", 10_000, 1.0): 0.0929,

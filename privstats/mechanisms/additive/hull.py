@@ -22,7 +22,7 @@ from privstats.mechanisms.base import Additive, Pairs, ProvedBound, ScaledLaw
 from privstats.numerics.law import FloatArray, Rng
 from privstats.privacy.promise import Promise
 
-# largest number of columns of the data for which the unit ball of the noise's norm is the convex hull of the differences
+# largest number of columns of the data for which the unit ball of the noise's norm is the convex hull of differences
 # of two rows' moments; for more columns, the unit ball is a larger body with a simpler gauge (see the module `body`)
 LARGEST_HULL = 3
 

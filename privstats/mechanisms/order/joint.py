@@ -106,7 +106,7 @@ class Parts:
         return np.asarray((cells << self.bits) + rng.integers(0, (1 + self.more * wide) << self.bits, len(cells)))
 
     def units(self, parts: IntArray) -> FloatArray:
-        """Return the grid points, in grid steps, to whose cells the parts belong; `parts` has the numbers of the parts."""
+        """Return the grid points, in grid steps, to whose cells the parts with the numbers `parts` belong."""
         cells = parts >> self.bits
         for heap in self.heaps:
             cells = cells - np.clip(cells - heap, 0, self.more)
