@@ -229,6 +229,11 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "dev {sd:.2g}: unless it has these two values alone, values beyond the bounds were moved to them, and the "
             "coefficients are those of the moved values. Remedy: wider bounds of '{name}'."
         ),
+        "response at bound": (
+            "The fitted values lie at the bound {bound:g} of '{name}', within 1% of its range, and noise hides how far "
+            "its values vary. Values beyond a bound are moved to it. Remedy: check the bounds and the units of "
+            "'{name}'."
+        ),
         "weak direction": (
             "In some direction of the predictors the noise exceeds the information. It may move {names} by up to "
             "{size:~} std errors; the intervals contain it. Remedy: fewer terms, closer bounds, or a larger budget."

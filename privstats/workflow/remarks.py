@@ -1,4 +1,4 @@
-"""Notes of a fit about unused rows, small weights, rows per privacy unit, and dates used as numbers.
+"""Notes of a fit about unused rows, weights, rows per privacy unit, dates, and a response at its bound.
 
 The notes are computed from releases and public information.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from typing import Any
+
+import numpy as np
 
 from privstats.errors import listed
 from privstats.estimators.base import PublicFacts
@@ -20,16 +22,18 @@ CLEAR = 3.0  # a count of unused rows below this many standard errors is attribu
 UNUSED = 0.05  # a note is shown if more than this share of the rows is not used
 NEARLY_ALL = 0.9  # if more than this share of the rows is not used, the note names a declaration as the probable cause
 SMALL_WEIGHT = 0.2  # a note is shown if the mean weight, divided by the upper bound of the weights, is below this
+AT_BOUND = 0.02  # predictions within this distance of a bound of the response, in half-ranges, count as at the bound
 FULL = 0.8  # a note is shown if the mean number of used rows per unit exceeds this share of `rows_per_unit`
 
 
 def remarks(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
-    """Return a fit's notes about unused rows, small weights, rows per privacy unit, and dates used as numbers."""
+    """Return a fit's notes about unused rows, weights, rows per privacy unit, dates, and a response at its bound."""
     return (
         *_unused_rows(plan, public, estimate),
         *_small_weights(plan, public, estimate),
         *_rows_per_unit(plan, public, estimate),
         *_dates(plan, public, estimate),
+        *_response_at_bound(plan, public, estimate),
     )
 
 
@@ -94,6 +98,29 @@ def _dates(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
         if isinstance(known := domain.get(name), Dates):
             found.setdefault(known.origin, []).append(name)
     return tuple(note("dates", column=listed(names), origin=day) for day, names in found.items())
+
+
+def _response_at_bound(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[Note, ...]:
+    """Return a note if a linear regression gives hardly any other value than one of the bounds of its response.
+
+    The declared bounds are then probably wrong, for instance in other units than the data. The note is given if noise
+    hides the standard deviation of the response, and if all predictions within the bounds of the predictors differ from
+    one bound by at most `AT_BOUND` half-ranges.
+    """
+    design = public.design
+    if plan.specification.verb != "lm" or not design.intercept or design.offset:
+        return ()
+    if not math.isnan(_released(estimate, "response_sd")[0]):
+        return ()
+    matrix, shift, _ = design.to_written()
+    if not np.isfinite(estimate.theta).all():
+        return ()
+    theta = np.linalg.lstsq(matrix, estimate.theta - shift, rcond=None)[0]
+    middle, spread = theta[0], np.abs(theta[1:]).sum()  # in half-ranges of the response, from the middle of its bounds
+    if not 1 - abs(middle) + spread <= AT_BOUND:
+        return ()
+    bound = design.response_center + math.copysign(design.response_half, middle)
+    return (note("response at bound", name=design.response, bound=bound),)
 
 
 def _released(estimate: Any, name: str) -> tuple[float, float]:

@@ -219,3 +219,17 @@ def test_a_response_in_bounds_far_beyond_its_values_is_named_under_every_budget(
     rows = ROWS[["x", "sex"]].assign(y=np.exp(ROWS.y - 10))
     fit = fitted("y ~ x", rows, domain=DOMAIN | {"y": (0, 500)}, **budget)
     assert "The declared bounds of 'y' extend to" in note_of(fit, "far response").text
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, {"eps": 1.0}, {"eps": 4.0}], ids=str)
+@pytest.mark.parametrize("bounds", [(0, 1), (1000, 2000)])
+def test_a_response_whose_bounds_are_in_other_units_is_noted(budget, bounds):
+    """Heights in cm, declared in m or mm, are moved to a bound; coefficients are 0 and std errors tiny."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"y": rng.uniform(70, 220, 5000), "x": rng.uniform(0, 1, 5000), "g": ["a", "b"] * 2500})
+    domain = {"x": (0, 1), "g": ["a", "b"]}
+    fit = ps.dp_lm("y ~ x + C(g)", rows, domain={**domain, "y": bounds}, rng=1, **budget)
+    found = note_of(fit, "response at bound")
+    assert f"lie at the bound {bounds[int(bounds[0] == 0)]:g} of 'y'" in found.text
+    right = ps.dp_lm("y ~ x + C(g)", rows, domain={**domain, "y": (0, 250)}, rng=1, **budget)
+    assert "response at bound" not in {one.key for one in right.notes}
