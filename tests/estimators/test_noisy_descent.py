@@ -171,7 +171,8 @@ def test_steps_are_as_long_as_the_curvature_allows():
     ids=str,
 )
 def test_what_it_cannot_do_is_refused_before_it_is_paid(options, error, says):
-    ledger = ps.Ledger(ps.GaussianDP(1.0) if "eps" not in options else ps.PureDP(1.0))
+    budget = ps.PureDP if "eps" in options else ps.GaussianDP
+    ledger = ps.Ledger(budget(1.0, ps.Neighbors("replace", options.get("unit"))))
     domain = {**SCALES, "c": (0, 3)}
     call = {"mu": 1.0, "mech": "ngd", "loss": "huber", "domain": domain, "ledger": ledger, "rng": 1, **options}
     with pytest.raises(error, match=says):
