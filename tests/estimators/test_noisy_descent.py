@@ -254,6 +254,7 @@ def test_least_squares_by_another_name_are_refused_as_well(mech):
             ps.dp_glm("y ~ a", rows(100), eps=1.0, delta=1e-6, **call, **more)
 
 
+@thinned(2)
 @pytest.mark.parametrize("mech", MECHS)
 def test_an_estimate_alone_says_how_large_its_noise_is(mech):
     """The sds of the noise stated in a note are compared with the sds of the estimates over seeds."""

@@ -183,6 +183,7 @@ def test_some_intervals_may_be_short_of_rows_and_others_not():
     assert np.isnan(estimate.contrast([[1.0, -1.0]])[4]).all()
 
 
+@thinned(3)
 @every
 @pytest.mark.parametrize("eps", [0.5, 4.0])
 def test_a_level_that_may_have_no_rows_has_neither_estimate_nor_interval(mech, eps):

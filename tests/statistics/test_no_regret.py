@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.no_regret import Cell, compared, of_column, of_rows, same_as
+from tests.conftest import thinned
 
 
 def test_each_target_of_the_benchmark_can_be_missed():
@@ -23,6 +24,7 @@ def test_each_target_of_the_benchmark_can_be_missed():
     assert compared({"newton": Cell(1.0, 1.0, 0.4, 4, 0.01), "auto": best}, 5000, 12, 0.0) == ""
 
 
+@thinned(2)
 @pytest.mark.parametrize(
     ("kind", "design", "promise", "n", "rivals"),
     [

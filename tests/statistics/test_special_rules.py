@@ -18,7 +18,7 @@ def test_each_rule_has_a_case_and_what_switches_it_off():
     assert all(hasattr(constants, name) or hasattr(estimate, name) for rule in RULES.values() for name in rule.off)
 
 
-@thinned(1)
+@thinned(2)
 @pytest.mark.parametrize("name", ["missing_squares", "ridge_of_rare_levels", "few_outcomes"])
 def test_a_case_is_worse_without_its_rule(name):
     """Results of 16 fits with a special rule are better than results of 16 fits without the rule.
