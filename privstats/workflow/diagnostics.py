@@ -20,6 +20,7 @@ from privstats.errors import FormulaError, OptionError, PrivstatsWarning, quote
 from privstats.formula.expression import columns, parse
 from privstats.formula.factors import as_edges, numeric
 from privstats.numerics.law import FloatArray
+from privstats.privacy.account import Account
 from privstats.privacy.promise import Promise, is_number, promise_of
 from privstats.results.diagnostics import Diagnostics
 from privstats.results.results import Results
@@ -80,7 +81,7 @@ def diagnosed(
     parts = _parts(tuple(pictures), shares)
     with warnings.catch_warnings():  # suppress warnings about declared columns that a diagnostic does not use
         warnings.simplefilter("ignore", PrivstatsWarning)
-        plans = [_plan(fit, data, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
+        plans = [_plan(fit, data, ledger, picture, promise.part(parts[kind])) for kind, picture in pictures.items()]
         made = tuple(Study(plans).run(data, ledger=ledger, rng=rng))
     return Diagnostics(fit.formula, promise, tuple(pictures), made, tuple(p.edges for p in pictures.values()))
 
@@ -203,7 +204,7 @@ def _parts(kinds: tuple[str, ...], shares: Mapping[str, float] | None) -> dict[s
     return {kind: weight / sum(weights.values()) for kind, weight in weights.items()}
 
 
-def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
+def _plan(fit: Results, data: Any, ledger: Account | None, picture: Picture, part: Promise) -> Plan:
     """Return the plan that releases the diagnostic `picture` from `data` with the budget `part`.
 
     The plan uses the neighbouring relation of the fit, and the same subset of rows as the fit. The plan also uses the
@@ -219,6 +220,7 @@ def _plan(fit: Results, data: Any, picture: Picture, part: Promise) -> Plan:
         neighbors=around.kind,
         unit=around.unit,
         rows_per_unit=around.rows_per_unit,
+        ledger=ledger,
         dry_run=True,
         **part.numbers,
         **picture.options,

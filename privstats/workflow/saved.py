@@ -143,7 +143,7 @@ def run_plan(plan: Any, data: Any, ledger: Account | None, rng: Any) -> Any:
     with planned_anew("plan"):
         if isinstance(account, Account):
             check_affordable(account, plan.guarantee)  # too small a budget is an error before the data are read
-        there = planned_on(plan, data)
+        there = planned_on(plan, data, ledger)
         return marked(plan, there, fit_on(plan, data, ledger, rng))
 
 
@@ -171,17 +171,20 @@ def marked(plan: Any, there: Any, fit: Any) -> Any:
     return replace(fit, facts=replace(fit.facts, digest=plan.digest, accepted=tuple(plan.accepted.items())))
 
 
-def planned_on(plan: Any, data: Any) -> Any:
+def planned_on(plan: Any, data: Any, ledger: Account | None) -> Any:
     """Return the plan that the function and the arguments of `plan` give for `data`.
 
     Of the data, only the names and types of the columns and the public number of rows (or privacy units) are used.
+    Which number is public depends on the neighbouring relation of the ledger, `ledger` or that of `Protected` data.
 
     Raises
     ------
+    BudgetError
+        If the plan has no guarantee under the neighbouring relation of the ledger.
     OptionError
         If the digest of the new plan differs from the digest of `plan`.
     """
-    there = call_on(plan, data, dry_run=True)
+    there = call_on(plan, data, ledger=ledger, dry_run=True)
     if replace(there, accepted=plan.accepted).digest == plan.digest:
         return there
     if plan.specification.neighbors.exchange and there.rows != plan.rows:

@@ -177,7 +177,7 @@ def _run(study: Study, data: Any, ledger: Account | None, rng: Any) -> StudyResu
         with planned_anew("study"):
             # too small a budget is an error before the data are read
             check_together(account, [charge_of(plan) for plan in study])
-    there = [planned_on(plan, data) for plan in study]
+    there = [planned_on(plan, data, ledger) for plan in study]
     if account is not None:
         with planned_anew("study"):
             paid = Prepaid(account, [charge_of(plan) for plan in there])

@@ -348,17 +348,31 @@ def test_no_public_number_under_neighbours_of_the_ledger_is_counted_before_the_l
     """
     shown = []
     for other in (0.0, 1.0):
-        rows = pd.DataFrame({"y": np.linspace(0, 1, 1000), "code": 0.0, "person": np.arange(1000) // 2})
+        rows = pd.DataFrame(
+            {
+                "y": np.linspace(0, 1, 1000),
+                "x": np.linspace(0, 1, 1000) ** 2,
+                "code": 0.0,
+                "person": np.arange(1000) // 2,
+            }
+        )
         rows.loc[7, "code"] = other
         rows = rows if budget.neighbors.exchange else rows.iloc[: 1000 - int(other)]
-        kept = ps.protect(rows, domain={"y": (0, 1)}, budget=budget)
+        domain = {"y": (0, 1)}
+        kept, ledger = ps.protect(rows, domain=domain, budget=budget), ps.Ledger(budget)
+        plan = ps.plan("mean", "y", 2, eps=0.1, domain=domain, **call)
+        others = pd.DataFrame({"y": rows["y"], "x": rows["x"], "code": range(len(rows)), "person": rows["person"]})
+        fit = ps.dp_lm("y ~ x", others, eps=1e4, domain={**domain, "x": (0, 1)}, mech="suffstats", rng=1, **call)
         for ask in (
-            lambda kept: ps.dp_mean("y", kept, eps=0.1, dry_run=True, **call),
-            lambda kept: ps.dp_mean("y", kept, eps=0.1, **call),
-            lambda kept: ps.plan("mean", "y", 2, eps=0.1, domain={"y": (0, 1)}, **call).run(kept),
+            lambda kept=kept: ps.dp_mean("y", kept, eps=0.1, dry_run=True, **call),
+            lambda kept=kept: ps.dp_mean("y", kept, eps=0.1, **call),
+            lambda plan=plan, kept=kept: plan.run(kept),
+            lambda plan=plan, rows=rows, ledger=ledger: plan.run(rows, ledger=ledger),
+            lambda plan=plan, rows=rows, ledger=ledger: ps.Study([plan]).run(rows, ledger=ledger),
+            lambda fit=fit, rows=rows, ledger=ledger: ps.dp_diagnostics(fit, rows, eps=0.1, ledger=ledger),
         ):
             with pytest.raises(BudgetError) as refused:
-                ask(kept)
+                ask()
             shown.append(str(refused.value))
-        assert kept.ledger.spent().eps == 0
-    assert shown[:3] == shown[3:] and not any("1000" in text or "1,000" in text for text in shown)
+        assert kept.ledger.spent().eps == ledger.spent().eps == 0
+    assert shown[:6] == shown[6:] and not any("1000" in text or "1,000" in text for text in shown)
