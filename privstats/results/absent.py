@@ -87,7 +87,7 @@ USUAL = {  # names of results in other packages, each with the attribute of a pr
     "sigma": "diagnostics['sigma']", "emmeans": "means", "margins": "slopes",
     "broom": "tidy(names='broom')", "augment": "get_prediction(new_data).summary_frame()",
 }  # fmt: skip
-SYNONYMS = {"residuals": "resid", "fitted": "fittedvalues", "fitted_values": "fittedvalues", "deviance_": "deviance"}
+SYNONYMS = {"residuals": "resid", "fitted": "fittedvalues", "fitted_values": "fittedvalues"}
 
 
 class NotAvailableError(PrivacyError, AttributeError):

@@ -12,7 +12,7 @@ from privstats.results.hypotheses import ContrastTest
 
 HELD = (
     "Each effect holds other terms fixed, also products and powers of the same variable; for effects through all terms "
-    "write fit.slopes('x', at={...}) or fit.comparisons('g')."
+    "write fit.slopes('x', at={'x': 1}) or fit.comparisons('g')."
 )
 
 

@@ -110,7 +110,7 @@ def _response_at_bound(plan: Plan, public: PublicFacts, estimate: Any) -> tuple[
     design = public.design
     if plan.specification.verb != "lm" or not design.intercept or design.offset:
         return ()
-    if not math.isnan(_released(estimate, "response_sd")[0]):
+    if not math.isnan(estimate.diagnostics.get("response_sd", 0.0)):  # the std dev is visible, or was not asked for
         return ()
     matrix, shift, _ = design.to_written()
     if not np.isfinite(estimate.theta).all():

@@ -233,3 +233,14 @@ def test_a_response_whose_bounds_are_in_other_units_is_noted(budget, bounds):
     assert f"lie at the bound {bounds[int(bounds[0] == 0)]:g} of 'y'" in found.text
     right = ps.dp_lm("y ~ x + C(g)", rows, domain={**domain, "y": (0, 250)}, rng=1, **budget)
     assert "response at bound" not in {one.key for one in right.notes}
+
+
+def test_nothing_is_said_of_a_std_dev_that_a_method_does_not_release():
+    """The note says that noise hides the std dev of the response; noisy gradient descent does not ask for it."""
+    rows = pd.DataFrame({"y": np.full(5000, 200.0), "x": np.linspace(0, 1, 5000)})
+    domain = {"x": (0, 1), "y": (0, 200)}
+    noted = {
+        mech: {one.key for one in ps.dp_lm("y ~ x", rows, mu=4, domain=domain, loss="huber", mech=mech, rng=1).notes}
+        for mech in ("newton", "ngd")
+    }
+    assert "response at bound" in noted["newton"] and "response at bound" not in noted["ngd"]
