@@ -231,8 +231,8 @@ NOTES: Mapping[str, str] = MappingProxyType(
         ),
         "response at bound": (
             "The fitted values lie at the bound {bound:g} of '{name}', within 1% of its range, and noise hides how far "
-            "its values vary. Values beyond a bound are moved to it. Remedy: check the bounds and the units of "
-            "'{name}'."
+            "its values vary. Values beyond a bound are moved to it. Remedy: declare bounds in the units of "
+            "the data, domain={{'{name}': (low, high)}}."
         ),
         "weak direction": (
             "In some direction of the predictors the noise exceeds the information. It may move {names} by up to "

@@ -20,7 +20,7 @@ ELSEWHERE = {
     **dict.fromkeys(("exog", "newdata", "data", "X"), ("new_data", "write new_data=")),
     "type": ("which", "write which='linear' for the linear predictor"),
     "interval": ("new_data", "write fit.get_prediction(new_data).summary_frame()"),
-    "ref": ("pairwise", "the reference is the first declared level"),
+    "ref": ("pairwise", "the reference is the first declared level, as in domain={'g': ['reference', 'other']}"),
 }
 
 

@@ -75,7 +75,7 @@ IN_EVERY = MappingProxyType(  # remedies in error messages, for usual arguments 
             "every fit leaves out rows with missing values, so leave the argument out",
         ),
         **dict.fromkeys(["by", "group", "groupby"], 'write groups in the formula, as in "y ~ g"'),
-        "cov_kwds": "for rows that depend on each other write unit='person' and rows_per_unit=",
+        "cov_kwds": "for rows that depend on each other write unit='person', rows_per_unit=4",
     }
 )
 
